@@ -206,7 +206,7 @@ class Settings(BaseSettings):
     start: int = Field(default=0, ge=0)
     """Number of problems to skip at the beginning of the sorted selection."""
     count: int | None = Field(default=None, ge=1)
-    """Number of problems to take after those; None: all."""
+    """Largest number of problems to take after the skipped ones; None: all."""
     data: Annotated[Path, AfterValidator(_expand_home)] | None = None
     """Directory of problems; None: KernelBench if it was fetched, else the samples."""
     output: Annotated[Path, AfterValidator(_check_output)] = Path("output")

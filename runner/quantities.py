@@ -8,12 +8,12 @@ def pluralize(number: int, noun: str) -> str:
 
 def flops(count: int) -> str:
     """Return a count of FLOPs such as `236.0 MFLOP`."""
-    return _scaled(count, 1000, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))
+    return _format_scaled(count, 1000, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"))
 
 
 def size(count: int) -> str:
     """Return a count of bytes such as `1.5 MiB`."""
-    return _scaled(count, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
+    return _format_scaled(count, 1024, ("B", "KiB", "MiB", "GiB", "TiB"))
 
 
 def share(part: float, total: float) -> str:
@@ -21,7 +21,7 @@ def share(part: float, total: float) -> str:
     return f"{100 * part / total:.1f}%" if total else "-"
 
 
-def _scaled(count: int, base: int, units: tuple[str, ...]) -> str:
+def _format_scaled(count: int, base: int, units: tuple[str, ...]) -> str:
     value = float(count)
     for unit in units:
         if value < base or unit == units[-1]:

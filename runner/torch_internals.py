@@ -252,7 +252,10 @@ def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[
 
 
 class _RecordedClasses:
-    """Set of the tensor classes that a tracer records: those without a dispatch of their own."""
+    """Set of the tensor classes that a tracer records: those without a dispatch of their own.
+
+    FakeTensor is the exception: it has one and is recorded.
+    """
 
     def __contains__(self, cls: type) -> bool:
         dispatch = getattr(cls, "__torch_dispatch__", None)

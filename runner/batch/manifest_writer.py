@@ -86,7 +86,7 @@ class Keeper:
         if self.shared is None:
             manifest = whole(None)
         else:
-            manifest, self._version = self.shared.update(self.run_id, whole, self._version)
+            manifest, self._version = self.shared.update_manifest(self.run_id, whole, self._version)
         self.store.write_manifest(manifest)
         ended = time.monotonic()
         self._due = ended + (ended - began) * (1 / SHARE - 1)

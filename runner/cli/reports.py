@@ -20,9 +20,9 @@ from runner.cli.options import (
 )
 from runner.quantities import pluralize
 
-UNCUT = 10_000
+UNCUT_WIDTH = 10_000
 """Width in columns at which rich cuts nothing off; the terminal may wrap long lines."""
-LISTED = 20
+DEFAULT_WORKLOADS = 20
 """Default number of workloads that are printed."""
 SAY_EVERY_S = 10.0
 """Seconds between two progress lines of --measure if stderr is not a terminal."""
@@ -40,7 +40,7 @@ def show(directory: Path, everything: bool) -> int:
     console = new_console()
     width = console.width if console.is_terminal else showing.WIDTH
     drawing = showing.draw_tree(tree, width, everything=everything)
-    console.width = UNCUT
+    console.width = UNCUT_WIDTH
     console.print(drawing, no_wrap=True)
     console.print(f"\n{showing.summary_line(tree)}", soft_wrap=True)
     return 0
@@ -124,7 +124,7 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option(
     "--first",
     type=click.IntRange(min=1),
-    help=f"Number of workloads; default {LISTED} for a table, all for a file or JSON.",
+    help=f"Number of workloads; default {DEFAULT_WORKLOADS} for a table, all for a file or JSON.",
 )
 @click.option("--families", is_flag=True, help="Show families: one operation at any size.")
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
@@ -201,9 +201,9 @@ def workloads(
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:
-        catalogue_text.show_families(catalogue, first or LISTED, new_console())
+        catalogue_text.show_families(catalogue, first or DEFAULT_WORKLOADS, new_console())
     else:
-        catalogue_text.show_workloads(catalogue, chosen, first or LISTED, new_console())
+        catalogue_text.show_workloads(catalogue, chosen, first or DEFAULT_WORKLOADS, new_console())
     return 0
 
 

@@ -11,8 +11,18 @@ from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import Catalogue, CatalogueWorkload
 from runner.report.units import seconds, tensors
 
-WORD = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
-RIGHT = {"instances", "models", "FLOPs", "bytes", "FLOP/B", "time", "share", "sum", "workloads"}
+MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
+RIGHT_ALIGNED = {
+    "instances",
+    "models",
+    "FLOPs",
+    "bytes",
+    "FLOP/B",
+    "time",
+    "share",
+    "sum",
+    "workloads",
+}
 
 
 def show_workloads(
@@ -79,7 +89,9 @@ def _show_totals(catalogue: Catalogue, console: Console) -> None:
         )
     points = [f"{p.workloads} are {100 * p.share:.0f}%" for p in catalogue.curve if p.share < 1]
     if points:
-        console.print(f"of the {WORD[catalogue.by]}, the first {', '.join(points)}", soft_wrap=True)
+        console.print(
+            f"of the {MEASURE_NAMES[catalogue.by]}, the first {', '.join(points)}", soft_wrap=True
+        )
     for note in catalogue.notes:
         console.print(f"but mind: {note}", soft_wrap=True)
 
@@ -98,5 +110,5 @@ def _shares(row: CatalogueWorkload) -> tuple[str, str]:
 def _table(columns: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
-        table.add_column(name, justify="right" if name in RIGHT else "left")
+        table.add_column(name, justify="right" if name in RIGHT_ALIGNED else "left")
     return table

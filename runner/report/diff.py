@@ -38,7 +38,7 @@ class Side:
     """Number of kernel instances by operation."""
     flops: int
     bytes: int
-    """Bytes of all kernel instances."""
+    """Bytes of all kernel instances, as `flops` are FLOPs of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,10 @@ def _tensors(
 def _find_rewritten(
     kernels_a: dict[Hashable, list[Node]], kernels_b: dict[Hashable, list[Node]]
 ) -> tuple[list[str], int]:
-    """Return the files of kernels on the same tensors whose identities differ, and how many kernels
-    have no identity in one of the trees."""
+    """Return the files of kernels on the same tensors whose identities differ.
+
+    The second value is the number of kernels that have no identity in one of the trees.
+    """
     names, unidentified = [], 0
     for key in kernels_a.keys() & kernels_b.keys():
         identities_a, identities_b = (

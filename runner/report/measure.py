@@ -13,7 +13,7 @@ from runner.report.catalogue import Catalogue, CatalogueWorkload, Timing, sort_c
 from runner.report.subject import Subject
 
 TIMEOUT_S = 120.0
-ROOM = 2.5
+MEMORY_FACTOR = 2.5
 """Memory of a run relative to its tensors: operators copy them, and drawing them needs more."""
 PROCESS_BYTES = GIB
 
@@ -75,7 +75,7 @@ def measure(
 def _time_workload(
     row: CatalogueWorkload, file: Path, device: str, folder: Path, limit: int
 ) -> CatalogueWorkload:
-    needed_bytes = int(row.bytes * ROOM) + PROCESS_BYTES
+    needed_bytes = int(row.bytes * MEMORY_FACTOR) + PROCESS_BYTES
     if needed_bytes > limit and device == "cpu":
         reason = f"needs about {needed_bytes / GIB:.1f} GiB, there are {limit / GIB:.1f}"
         return row.model_copy(update={"untimed": reason})

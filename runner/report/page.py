@@ -29,7 +29,7 @@ SCRIPTS = (
     "vendor/uplot.min.js",
     "vendor/highlight.min.js",
 )
-OWN = (
+OWN_SCRIPTS = (
     "elements.js",
     "overview.js",
     "workloads.js",
@@ -69,7 +69,7 @@ def render_page(subject: Subject) -> str:
         "title": html.escape(f"{subject.title} - kdrun"),
         "styles": "\n".join(_read_asset(name) for name in STYLES),
         "libraries": "\n".join(f"<script>{_read_asset(name)}</script>" for name in SCRIPTS),
-        "script": "\n".join(_read_asset(name) for name in OWN),
+        "script": "\n".join(_read_asset(name) for name in OWN_SCRIPTS),
         "licences": html.escape("\n\n".join(map(_read_licence, SCRIPTS))),
         "run": _embed(_subject_data(subject)),
         "workloads": _pack(_workloads_data(catalogue)),

@@ -16,7 +16,7 @@ ENOUGH_S = 0.5
 """Timing ends after at least FEWEST_RUNS runs that took ENOUGH_S seconds together."""
 BUDGET_S = 20.0
 """Timing of a slow kernel ends after this time, however few runs there are."""
-FAR = 5.0
+OUTLIER_DEVIATIONS = 5.0
 """An outlier is more than this many scaled median deviations above the median."""
 
 
@@ -69,7 +69,7 @@ def summarise_times(seconds: Sequence[float]) -> dict[str, float | int]:
     """Return the fields of Timing; outliers are far above the median, measured by the spread."""
     median = statistics.median(seconds)
     deviation = statistics.median(abs(s - median) for s in seconds) * 1.4826
-    limit = median + FAR * max(deviation, 0.02 * median)
+    limit = median + OUTLIER_DEVIATIONS * max(deviation, 0.02 * median)
     return {
         "median_s": median,
         "fastest_s": min(seconds),

@@ -24,7 +24,7 @@ WIDTH = 100
 """Width in columns if the output is not a terminal."""
 GAP = 2
 """Spaces between two columns of a line."""
-_USUAL = 0.9
+_ALIGNED_SHARE = 0.9
 """Share of the lines whose shapes are aligned in one column; longer shapes begin further left."""
 
 
@@ -51,7 +51,7 @@ def draw_tree(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     each instance, and all columns.
     """
     width = sys.maxsize if everything else width
-    root = _within(branches(Outline(tree), everything=everything), width)
+    root = _drop_wide_names(branches(Outline(tree), everything=everything), width)
     lines = {id(branch): _line(branch) for branch in root.walk()}
     rows = zip(*(line.columns for line in lines.values() if line.columns), strict=True)
     widths = [max(map(len, column)) for column in rows]
@@ -60,7 +60,8 @@ def draw_tree(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
         widths.pop()
     shape_widths = sorted(len(line.columns[0]) for line in lines.values() if line.columns)
     text_width = min(
-        text_width, max(width - GAP - shape_widths[int(_USUAL * (len(shape_widths) - 1))], 0)
+        text_width,
+        max(width - GAP - shape_widths[int(_ALIGNED_SHARE * (len(shape_widths) - 1))], 0),
     )
 
     def text(line: _Line) -> Text:
@@ -81,10 +82,10 @@ def draw_tree(tree: Tree, width: int, *, everything: bool = False) -> Drawing:
     return grow(Drawing(text(lines[id(root)]), guide_style="dim"), root)
 
 
-def _within(branch: Branch, width: int) -> Branch:
+def _drop_wide_names(branch: Branch, width: int) -> Branch:
     """Return the tree without the names in lines that would be too wide with them."""
     fits = GUIDE * branch.depth + len(branch.label) + GAP + len(branch.shapes) <= width
-    below = tuple(_within(below, width) for below in branch.branches)
+    below = tuple(_drop_wide_names(below, width) for below in branch.branches)
     return replace(branch, names=branch.names if fits else "", branches=below)
 
 

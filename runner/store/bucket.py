@@ -56,9 +56,9 @@ DIGEST = "kdrun-sha256"
 """Metadata key under which every object that kdrun writes has its sha256."""
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{1,254}")
-_GONE = {"NoSuchKey", "404", "NotFound"}
-_LOST_RACE = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
-_BROKEN_BODY = (
+_MISSING_CODES = {"NoSuchKey", "404", "NotFound"}
+_CONFLICT_CODES = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
+_BODY_ERRORS = (
     boto.IncompleteReadError,
     boto.ResponseStreamingError,
     boto.ReadTimeoutError,
@@ -194,18 +194,18 @@ class BucketObjects:
         for attempt in range(READ_TRIES):
             try:
                 with self._translate_errors(
-                    passed_through=_BROKEN_BODY if attempt + 1 < READ_TRIES else ()
+                    passed_through=_BODY_ERRORS if attempt + 1 < READ_TRIES else ()
                 ):
                     return read()
             except _MissingObject:
                 return None
-            except _BROKEN_BODY:
+            except _BODY_ERRORS:
                 time.sleep(random.uniform(0, 0.1 * 2**attempt))
         raise AssertionError("unreachable")
 
     @contextmanager
     def _translate_errors(self, passed_through: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Turn boto3's exceptions into StoreError, _Missing or Conflict.
+        """Turn boto3's exceptions into StoreError, _MissingObject or Conflict.
 
         Exceptions of the classes in `passed_through` pass unchanged: the caller handles them.
         """
@@ -215,9 +215,9 @@ class BucketObjects:
             raise
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code", "?"))
-            if code in _GONE:
+            if code in _MISSING_CODES:
                 raise _MissingObject from None
-            if code in _LOST_RACE:
+            if code in _CONFLICT_CODES:
                 raise Conflict(code) from None
             raise explain_error(self.uri, error) from error
         except RetriesExceededError as error:

@@ -46,7 +46,7 @@ def files_prefix(run_id: str, result: ProblemResult) -> str:
     return f"{run_id}/{result.label}/files-{hashlib.sha256(listing).hexdigest()[:16]}"
 
 
-def unsafe(name: str) -> bool:
+def is_unsafe_name(name: str) -> bool:
     """Return whether a file's name from a store would lead out of the directory it is put into."""
     path = PurePosixPath(name)
     return (

@@ -65,7 +65,7 @@ class Manifest(Document):
         return self
 
     def state_now(self) -> str:
-        """Return the state, or `killed` if a driver on this machine is gone but still `running`."""
+        """Return the state; `killed` instead of `running` if a driver on this machine is gone."""
         if self.state == "running" and self.driver_host == socket.gethostname():
             try:
                 os.kill(self.driver_pid, 0)

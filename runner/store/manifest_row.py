@@ -69,7 +69,7 @@ class Row(Document):
     result_sha256: str | None = None
     """sha256 of the problem's result.json."""
     differs: list[str] = Field(default_factory=list)
-    """Fields in which the committed result, of another writer who was first, differs from ours."""
+    """How the committed result, of another writer who was first, differs from ours: sentences."""
     decomposer: Decomposed | None = None
     """The external decomposer with each round's verdict; absent if kdrun took the problem apart."""
 

@@ -13,7 +13,7 @@ from typing import Literal
 from runner.errors import StoreError, is_disk_full, unwritable_error
 from runner.store import key_layout
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
-from runner.store.key_layout import unsafe
+from runner.store.key_layout import is_unsafe_name
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
 from runner.store.objects import map_concurrently
@@ -89,8 +89,8 @@ def pull(
 def _pull_one(
     store: RunStore, run_id: str, label: str, row: Row | None, destination: Path
 ) -> PullOutcome | None:
-    """Return None if the problem has no committed result and the manifest lists none."""
-    if unsafe(label):
+    """Pull one problem; return None if it has no result in the store, nor in the manifest."""
+    if is_unsafe_name(label):
         return PullOutcome(label, "refused", "its name would leave the destination")
     committed = store.find_result(run_id, label)
     if committed is None:
@@ -98,7 +98,7 @@ def _pull_one(
             return PullOutcome(label, "corrupt", RESULT_FILE)
         return PullOutcome(label, "missing", RESULT_FILE) if row else None
     for name in committed.result.files:
-        if unsafe(name) or name == RESULT_FILE:
+        if is_unsafe_name(name) or name == RESULT_FILE:
             return PullOutcome(label, "refused", f"{name!r} would leave the destination")
     target = destination / label
     if _is_there(target, committed):
@@ -108,11 +108,11 @@ def _pull_one(
     # The temporary directory is named after the result: files that an interrupted pull of another
     # result left behind must not get into this one.
     temporary = target.with_name(f".{target.name}.{committed.sha256[:8]}.pulling")
-    loss = store.contents(run_id, committed.result).fetch(temporary)
+    damage = store.result_objects(run_id, committed.result).fetch(temporary)
     pack_path(temporary).unlink(missing_ok=True)
-    if loss is not None:
+    if damage is not None:
         shutil.rmtree(temporary, ignore_errors=True)
-        return PullOutcome(label, *loss)
+        return PullOutcome(label, *damage)
     write_atomically(temporary / RESULT_FILE, committed.text)
     put_in_place(temporary, target)
     return PullOutcome(label, "pulled")

@@ -23,12 +23,12 @@ SMALL_BYTES = 1 << 20
 FETCHED_AT_ONCE = 4
 """Objects of one result that are fetched at the same time; several results are, too."""
 
-Loss = tuple[Literal["missing", "corrupt"], str]
+FileDamage = tuple[Literal["missing", "corrupt"], str]
 """A kind of damage, and the file that has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class ResultObjects:
     """The objects that hold the files of one result, without its `result.json`."""
 
     objects: Objects
@@ -102,7 +102,7 @@ class Contents:
             (name for name, verdict in zip(self.files, verdicts, strict=True) if verdict), None
         )
 
-    def fetch(self, directory: Path) -> Loss | None:
+    def fetch(self, directory: Path) -> FileDamage | None:
         """Fetch every file that a directory lacks; return the first that is missing or corrupt.
 
         The zip stays beside the directory; the caller deletes it.
@@ -120,7 +120,7 @@ class Contents:
         except DamagedPack as damaged:
             return "corrupt", damaged.member or self._pack_name
 
-        def fetch_file(name: str) -> Loss | None:
+        def fetch_file(name: str) -> FileDamage | None:
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             digest = self.objects.fetch(self.key(name), path)
@@ -128,10 +128,10 @@ class Contents:
                 return "missing", name
             return None if digest == lacking[name] else ("corrupt", name)
 
-        losses = map_concurrently(
+        damages = map_concurrently(
             fetch_file, [name for name in lacking if name not in small], FETCHED_AT_ONCE
         )
-        return next((loss for loss in losses if loss is not None), None)
+        return next((damage for damage in damages if damage is not None), None)
 
     @property
     def _pack_name(self) -> str:

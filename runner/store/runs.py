@@ -24,7 +24,7 @@ from runner.store import key_layout
 from runner.store.manifest import Manifest, merge_manifests
 from runner.store.objects import Address, Blob, Conflict, Objects, map_concurrently, open_objects
 from runner.store.result import ProblemResult
-from runner.store.result_objects import Contents
+from runner.store.result_objects import ResultObjects
 
 TRIES = 50
 """Attempts at one conditional write while others write the same object."""
@@ -54,7 +54,7 @@ class Publication:
 
     committed: CommittedResult
     differs: tuple[str, ...] = ()
-    """Fields in which the committed result, of another writer who was first, differs from ours."""
+    """How the committed result, of another writer who was first, differs from ours: sentences."""
     sent_bytes: int = 0
     """Bytes of the files that the store did not have yet."""
 
@@ -154,13 +154,13 @@ class RunStore:
             for name in self.objects.folders(f"{run_id}/{level}/")
         ]
 
-    def contents(self, run_id: str, result: ProblemResult) -> Contents:
+    def result_objects(self, run_id: str, result: ProblemResult) -> ResultObjects:
         """Return the objects that hold a result's files."""
-        return Contents(self.objects, key_layout.files_prefix(run_id, result), result.files)
+        return ResultObjects(self.objects, key_layout.files_prefix(run_id, result), result.files)
 
     def damage(self, run_id: str, result: ProblemResult) -> str | None:
         """Return the first file that is missing or differs from its sha256, or None."""
-        return self.contents(run_id, result).damage()
+        return self.result_objects(run_id, result).damage()
 
     def publish(
         self, run_id: str, result: ProblemResult, directory: Path, supersedes: str | None = None
@@ -171,7 +171,7 @@ class RunStore:
         writer has committed a result meanwhile, that result stays, unless it did not pass and ours
         did.
         """
-        sent_bytes = self.contents(run_id, result).send(directory)
+        sent_bytes = self.result_objects(run_id, result).send(directory)
         return replace(self._commit(run_id, result, supersedes), sent_bytes=sent_bytes)
 
     def put_log(self, run_id: str, label: str, log: Path) -> int:
@@ -206,7 +206,7 @@ class RunStore:
 
     # Runs.
 
-    def save(
+    def save_manifest(
         self, manifest: Manifest, selection: Collection[str], forget: Collection[str] = ()
     ) -> Manifest:
         """Write a run's manifest, and keep the rows that another driver of the same run wrote.
@@ -220,9 +220,9 @@ class RunStore:
                 manifest if theirs is None else merge_manifests(manifest, theirs, selection, forget)
             )
 
-        return self.update(manifest.run_id, compose)[0]
+        return self.update_manifest(manifest.run_id, compose)[0]
 
-    def update(
+    def update_manifest(
         self,
         run_id: str,
         compose: Callable[[Manifest | None], Manifest],
@@ -290,7 +290,7 @@ class RunStore:
                 raise ValueError("a manifest of another run")
             return manifest
         except ValueError as error:  # pydantic's ValidationError is a ValueError
-            if made_by_newer(_versions(blob.data)):
+            if is_from_newer_kdrun(_versions(blob.data)):
                 raise StoreError(
                     f"{self}/{key}: written by a newer kdrun", hint="upgrade kdrun"
                 ) from error
@@ -332,7 +332,7 @@ def differences(ours: ProblemResult, theirs: ProblemResult) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def made_by_newer(versions: Any) -> bool:
+def is_from_newer_kdrun(versions: Any) -> bool:
     """Return whether a document's versions name a newer kdrun than this one."""
     try:
         theirs = tuple(int(part) for part in versions["kdrun"].split(".")[:3])

@@ -13,7 +13,7 @@ from runner.store.result import sha256_of
 
 CHUNK_BYTES = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_BROKEN = (
+_ZIP_ERRORS = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError),
     # zipfile raises these for an unknown version, for encryption, and for a wrong offset.
     *(NotImplementedError, RuntimeError, ValueError),
@@ -77,7 +77,7 @@ def unpack_files(
                 sizes[name], digest = _read_member(archive, members[name], path)
                 if digest != files[name]:
                     raise DamagedPack(name)
-    except _BROKEN as error:
+    except _ZIP_ERRORS as error:
         raise DamagedPack(name) from error
     return sizes
 

@@ -145,7 +145,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
     store: RunStore, runs: list[Manifest], expected: str | None
 ) -> None:
     for each in runs:
-        store.save(each, [])
+        store.save_manifest(each, [])
     found = unfinished(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
 

@@ -22,7 +22,7 @@ def store(made: Path, tmp_path: Path) -> RunStore:
     store.claim()
     for label in TAKEN_APART:
         store.publish(RUN, ProblemResult.from_directory(made / label), made / label)
-    store.save(DirectoryStore(made).manifest(RUN), TAKEN_APART)
+    store.save_manifest(DirectoryStore(made).manifest(RUN), TAKEN_APART)
     return store
 
 

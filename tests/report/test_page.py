@@ -14,7 +14,7 @@ from sample_run import RUN, TAKEN_APART, write_run
 
 from runner.cli import cli
 from runner.errors import StoreError
-from runner.report.page import OWN, SCRIPTS, STYLES, render_page, write_page
+from runner.report.page import OWN_SCRIPTS, SCRIPTS, STYLES, render_page, write_page
 from runner.report.subject import find_subject
 from runner.store.manifest_row import Row
 from runner.tree.document import Tree
@@ -115,4 +115,4 @@ def test_each_library_comes_with_its_licence(page: str) -> None:
 def test_every_asset_is_used() -> None:
     files = {p.relative_to(ASSETS).as_posix() for p in ASSETS.rglob("*") if p.is_file()}
     licences = {name for name in files if name.endswith(".LICENSE")}
-    assert files - licences == {*SCRIPTS, *OWN, *STYLES, "page.html"}
+    assert files - licences == {*SCRIPTS, *OWN_SCRIPTS, *STYLES, "page.html"}

@@ -102,7 +102,7 @@ def test_what_a_killed_pull_has_brought_is_whole_or_not_there_and_the_next_one_b
     labels = [LABEL, "level2/gelu"]
     stored = [store.publish("one", *make(label, files=MANY)).committed for label in labels]
     rows = [row(each.result.label, each.sha256) for each in stored]
-    run = store.save(manifest(*rows), labels)
+    run = store.save_manifest(manifest(*rows), labels)
 
     def bring(n: int) -> list[str]:
         done = pull(

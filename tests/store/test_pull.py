@@ -24,7 +24,7 @@ Pull = Callable[..., tuple[str, str]]
 def run(store: RunStore, make: Make) -> Manifest:
     """A run of one problem, stored."""
     standing = store.publish("one", *make()).committed
-    return store.save(manifest(row(LABEL, standing.sha256)), [LABEL])
+    return store.save_manifest(manifest(row(LABEL, standing.sha256)), [LABEL])
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_result_that_the_manifest_names_and_that_is_gone_is_missing(
     store: RunStore, run: Manifest, pulled: Pull
 ) -> None:
     lost = row("level1/lost", "0" * 64)
-    more = store.save(manifest(*run.rows, lost), [LABEL, "level1/lost"])
+    more = store.save_manifest(manifest(*run.rows, lost), [LABEL, "level1/lost"])
     assert pulled(more, "level1/lost") == ("missing", "result.json")
 
 
@@ -158,14 +158,14 @@ def test_a_result_that_the_manifest_does_not_name_yet_comes_too(
     store: RunStore, pulled: Pull, make: Make
 ) -> None:
     store.publish("one", *make())
-    assert pulled(store.save(manifest(), [])) == ("pulled", "")
+    assert pulled(store.save_manifest(manifest(), [])) == ("pulled", "")
 
 
 def test_a_problem_that_was_not_committed_is_not_there(
     store: RunStore, run: Manifest, make: Make, tmp_path: Path
 ) -> None:
     result, directory = make("level1/half")
-    store.contents("one", result).send(directory)
+    store.result_objects("one", result).send(directory)
     done = pull(store, run, tmp_path / "to", lambda label: True, lambda one: None)
     assert [one.label for one in done] == [LABEL]
 

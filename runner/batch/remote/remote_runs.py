@@ -300,6 +300,6 @@ def _write(manifest: Manifest, settings: Settings, labels: Collection[str]) -> M
     """Where the run's manifest is; `labels` are the problems that it is about."""
     shared = store_of(settings)
     if shared is not None:
-        return shared.save(manifest, labels)
+        return shared.save_manifest(manifest, labels)
     DirectoryStore(settings.output).write_manifest(manifest)
     return manifest
