@@ -47,7 +47,7 @@ def once(fault: Fault, wanted: Callable[[Asked], bool]) -> Callable[[Asked], Fau
 def test_what_does_not_pass_is_one_line_with_what_to_do(
     far: RunStore, proxy: FaultyProxy, make: Make, fault: Fault, message: str
 ) -> None:
-    for when in (far.claim, far.look, lambda: far.publish("one", *make())):
+    for when in (far.claim, far.check_layout, lambda: far.publish("one", *make())):
         proxy.decide = always(fault)
         with pytest.raises(StoreError) as caught:
             when()

@@ -84,7 +84,7 @@ def test_a_store_of_another_layout_is_neither_read_nor_written(
 ) -> None:
     (tmp_path / "mark").write_text(mark)
     store.objects.put(key_layout.MARKER, tmp_path / "mark", sha256_of_text(mark))
-    for ask in (store.look, store.claim):
+    for ask in (store.check_layout, store.claim):
         with pytest.raises(StoreError, match=message):
             ask()
     assert keys(store) == [key_layout.MARKER]
