@@ -140,7 +140,7 @@ def simulated(problems: int) -> bool:
         with connect(settings) as cluster, _pretending():
             about = Run("bench", store, RunOptions(), "", {}, settings)
             manifest = Driver(about, items, cluster, watch).drive()
-            run_tables.results(manifest, store.root, Console(file=StringIO()))
+            run_tables.print_run(manifest, store.root, Console(file=StringIO()))
         watch.bytes.append(_resident_bytes())
     tenth = problems // 10
     times, sizes = watch.times, watch.bytes

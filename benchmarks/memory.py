@@ -87,7 +87,7 @@ def results(output: Path, levels: list[int]) -> Iterator[ProblemResult]:
     """What passed, in order."""
     wanted = {f"level{level}" for level in levels}
     for path in sorted(output.glob(f"*/*/{RESULT_FILE}")):
-        result = ProblemResult.read(path.parent)
+        result = ProblemResult.from_directory(path.parent)
         if result.status == "passed" and (not wanted or result.source_level in wanted):
             yield result
 

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from runner.report.page import write
-from runner.report.subject import find
+from runner.report.page import write_page
+from runner.report.subject import find_subject
 
 MOST_MB = 15
 MOST_S = 2.0
@@ -26,14 +26,14 @@ def main() -> int:
     parser.add_argument("what")
     parser.add_argument("--output", type=Path, default=Path("output"))
     asked = parser.parse_args()
-    subject = find(asked.what, asked.output)
+    subject = find_subject(asked.what, asked.output)
     with tempfile.TemporaryDirectory() as aside:
         path = Path(aside) / "report.html"
         started = time.perf_counter()
-        write(subject, path)
+        write_page(subject, path)
         written_s = time.perf_counter() - started
         megabytes = path.stat().st_size / 1e6
-        largest = max(subject.decomposed, key=lambda found: len(found.tree.nodes))
+        largest = max(subject.decompositions, key=lambda found: len(found.tree.nodes))
         opened_s, problem_s = in_chromium(path, largest.label)
     print(f"{len(subject.problems)} problems, written in {written_s:.1f} s")
     print(f"{megabytes:.1f} MB (goal: {MOST_MB})")

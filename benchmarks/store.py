@@ -231,18 +231,20 @@ def kdrun_upload(work: str, n: str, part: str) -> None:
     """A worker's share of the problems, one after the other; of one process, as `submit` does."""
     from runner.batch.stored_results import MAX_CONCURRENT
     from runner.store import Manifest, ProblemResult, Row
-    from runner.store.objects import each
+    from runner.store.objects import map_concurrently
 
     store = our_store(work, n)
     store.claim()
 
     def publish(directory: Path) -> Row:
-        standing = store.publish("run", ProblemResult.read(directory), directory).standing
-        return Row.of(standing.result, attempts=1, result_sha256=standing.sha256)
+        standing = store.publish(
+            "run", ProblemResult.from_directory(directory), directory
+        ).committed
+        return Row.from_result(standing.result, attempts=1, result_sha256=standing.sha256)
 
     first, processes = map(int, part.split("/"))
     share = sorted(Path(work, "data/level3").iterdir())[first::processes]
-    rows = each(publish, share, 1 if processes > 1 else MAX_CONCURRENT)
+    rows = map_concurrently(publish, share, 1 if processes > 1 else MAX_CONCURRENT)
     now = datetime.now(UTC)
     manifest = Manifest(
         run_id="run",
@@ -258,7 +260,7 @@ def kdrun_upload(work: str, n: str, part: str) -> None:
         counts={"passed": len(rows)},
         rows=rows,
     )
-    store.save(manifest, [row.label for row in rows])
+    store.save_manifest(manifest, [row.label for row in rows])
 
 
 def kdrun_pull(work: str, n: str) -> None:

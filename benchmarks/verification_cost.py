@@ -150,7 +150,7 @@ def from_result(directory: Path) -> Cost | None:
 
     if not (directory / RESULT_FILE).is_file():
         return None
-    result = ProblemResult.read(directory)
+    result = ProblemResult.from_directory(directory)
     if result.status != "passed" or not result.cpu_seconds or not result.peak_memory_bytes:
         return None
     verdict = json.loads((directory / "verification" / "test_results.json").read_text())

@@ -4,4 +4,4 @@ import time
 
 __version__ = "0.1.0"
 STARTED = time.monotonic()
-"""When this process first imported kdrun; a command's wall time counts from here."""
+"""Monotonic time at which this process first imported kdrun; commands measure wall time from it."""

@@ -1,7 +1,7 @@
-"""This file knows about settings: what `kdrun submit` can be told, and by whom.
+"""Defines the settings of kdrun, and reads them from flags, environment and a YAML file.
 
-Flags win over environment variables (KDRUN_*), those over a YAML file, that over the defaults. A
-setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
+Flags take precedence over environment variables (KDRUN_*), these over the YAML file, and that over
+the defaults. A setting has one name everywhere: `--run-id`, `KDRUN_RUN_ID`, `run_id:`.
 """
 
 import os
@@ -36,34 +36,34 @@ from runner.errors import ConfigError, KdrunError, UsageError, suggest_names
 PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
 LEAST_MEMORY = 256 << 20
-"""Python with torch imported."""
+"""Bytes that Python needs with torch imported; a smaller limit on memory is an error."""
 CONFIG_FILE = Path("configs/default.yaml")
-"""Read from the working directory where it exists and no other file is named."""
+"""Settings file that is read from the working directory if it exists and no other is named."""
 
 
-def _several(value: object) -> object:
-    """`1,2` in an environment variable, `level: 1` in a file."""
+def _split_list(value: object) -> object:
+    """Return a list for `1,2` in an environment variable and for `level: 1` in a file."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return [value] if isinstance(value, int) else value
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OF_THE_STORE = ("AWS_", "KDRUN_")
+_STORE_PREFIXES = ("AWS_", "KDRUN_")
 
 
-def _variables(names: list[str]) -> list[str]:
-    """Names of variables, none of which opens a store."""
+def _check_variables(names: list[str]) -> list[str]:
+    """Return names of environment variables, after a check that none may hold store credentials."""
     for name in names:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a variable, such as ANTHROPIC_API_KEY")
-        if name.upper().startswith(_OF_THE_STORE):
+        if name.upper().startswith(_STORE_PREFIXES):
             raise ValueError(f"{name} may open the store; no decomposer gets it")
     return names
 
 
-def _command(value: str | None) -> str | None:
-    """A command line that can be split into words."""
+def _check_command(value: str | None) -> str | None:
+    """Return a command line, after a check that a shell can split it into words."""
     if value is None:
         return None
     try:
@@ -75,7 +75,7 @@ def _command(value: str | None) -> str | None:
     return value
 
 
-def _run_id(value: str | None) -> str | None:
+def _check_run_id(value: str | None) -> str | None:
     if value is not None and (not value.strip("-_.") or "/" in value or value.startswith(".")):
         raise ValueError("it names a folder, such as nightly-3")
     return value
@@ -84,43 +84,45 @@ def _run_id(value: str | None) -> str | None:
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/*")
 
 
-def _store(value: str | None) -> str | None:
-    """Return s3://bucket/prefix as it is, and a folder as an absolute path, which means the same
-    wherever the work is done."""
+def _normalise_store(value: str | None) -> str | None:
+    """Return s3://bucket/prefix unchanged, and a folder as an absolute path.
+
+    An absolute path means the same in every process, whatever its working directory.
+    """
     if value is None or re.match("s3://[^/]", value):
         return value
     scheme = _SCHEME.match(value)
     if scheme is None and value:
-        return str(_home(Path(value)).absolute())
-    place = value[scheme.end() :] if scheme else ""
-    kind = scheme[1].lower() if scheme else ""
-    if kind in ("http", "https"):
-        host, _, bucket = place.partition("/")
-        meant = f"s3://{bucket or 'bucket'} with KDRUN_S3_ENDPOINT_URL={kind}://{host}"
+        return str(_expand_home(Path(value)).absolute())
+    rest = value[scheme.end() :] if scheme else ""
+    scheme_name = scheme[1].lower() if scheme else ""
+    if scheme_name in ("http", "https"):
+        host, _, bucket = rest.partition("/")
+        suggestion = f"s3://{bucket or 'bucket'} with KDRUN_S3_ENDPOINT_URL={scheme_name}://{host}"
     else:
-        meant = {"s3": f"s3://{place}", "file": f"/{place}"}.get(kind, "") if place else ""
-    hint = f"is it {meant}?" if meant else "write s3://bucket/prefix, or a folder"
+        suggestion = {"s3": f"s3://{rest}", "file": f"/{rest}"}.get(scheme_name, "") if rest else ""
+    hint = f"is it {suggestion}?" if suggestion else "write s3://bucket/prefix, or a folder"
     raise ValueError(f"not a store; {hint}")
 
 
-def _home(path: Path) -> Path:
-    """Replace `~`, which no shell does in `--output=~/x`, in a variable or in a file."""
+def _expand_home(path: Path) -> Path:
+    """Replace `~`: a shell does not do it in `--output=~/x`, nor in a variable or a file."""
     try:
         return path.expanduser()
     except RuntimeError as error:  # no such user
         raise ValueError(str(error)) from error
 
 
-def _output(path: Path) -> Path:
-    path = _home(path)
-    with suppress(OSError):  # what cannot be looked at is told when it is written to
-        for place in (path, *path.parents):
-            if place.exists() and not place.is_dir():
-                raise ValueError(f"{place} is a file; name a folder")
+def _check_output(path: Path) -> Path:
+    path = _expand_home(path)
+    with suppress(OSError):  # a folder that cannot be read is reported when it is written to
+        for folder in (path, *path.parents):
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(f"{folder} is a file; name a folder")
     return path
 
 
-def _gpus(value: float) -> float:
+def _check_gpus(value: float) -> float:
     if value > 1 and value != int(value):
         raise ValueError("a part of one, or whole ones")
     return value
@@ -129,14 +131,14 @@ def _gpus(value: float) -> float:
 _DEVICE = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def _device(value: str) -> str:
-    """Return a type of device as it is; only a process that imports torch knows which there are."""
+def _check_device(value: str) -> str:
+    """Return a device type; whether it exists is checked later, in a process that imports torch."""
     if not _DEVICE.fullmatch(value):
         raise ValueError("write cpu, auto, or the type of an accelerator, such as cuda")
     return value
 
 
-def _url(value: str | None) -> str | None:
+def _check_url(value: str | None) -> str | None:
     if value is None:
         return None
     parts = urlsplit(value)
@@ -147,34 +149,34 @@ def _url(value: str | None) -> str | None:
     return value
 
 
-def _memory(value: ByteSize) -> ByteSize:
+def _check_memory(value: ByteSize) -> ByteSize:
     if value < LEAST_MEMORY:
         raise ValueError("less than any problem takes; write it with its unit, such as 16GiB")
     return value
 
 
 class Retries(BaseModel):
-    """How often a problem is tried again, by what ended its attempt; 0 is never.
+    """Says how often a problem is tried again, by the cause that ended the attempt; 0 is never.
 
-    A verdict, a time-out or a crash of the problem's own process is an answer: never tried again.
+    A verdict, a timeout or a crash of the problem's own process is final and never tried again.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preempted: int = Field(default=10, ge=0)
-    """The node was told to go, as spot machines are."""
+    """The node was shut down after a notice, as spot machines are."""
     node_lost: int = Field(default=3, ge=0)
-    """The node is gone without a word."""
+    """The node disappeared without a notice."""
     worker_lost: int = Field(default=2, ge=0)
-    """Ray's worker process died, and the node did not."""
+    """Ray's worker process died, but not the node."""
     out_of_memory: int = Field(default=2, ge=0)
-    """Each time with a larger request."""
+    """The requested memory was too small; each retry requests more."""
     disk_full: int = Field(default=1, ge=0)
-    """No space was left on the node, and the problem had not taken it."""
+    """The node's disk was full, but not because of the problem."""
 
 
-def _retries(value: object) -> object:
-    """`node_lost=0,preempted=3`, or a number for every cause; a flag gives a list of such."""
+def _read_retries(value: object) -> object:
+    """Return limits by cause from texts: `node_lost=0,preempted=3`, or `2` for every cause."""
     if isinstance(value, str | int):
         value = [value]
     if isinstance(value, list | tuple):
@@ -193,90 +195,92 @@ def _retries(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """Everything that a run can be told."""
+    """All settings of a run."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
-    level: Annotated[list[int], NoDecode, BeforeValidator(_several)] = []
-    """Source levels; all for none."""
-    problem: Annotated[list[str], NoDecode, BeforeValidator(_several)] = []
+    level: Annotated[list[int], NoDecode, BeforeValidator(_split_list)] = []
+    """Source levels to run; empty: all."""
+    problem: Annotated[list[str], NoDecode, BeforeValidator(_split_list)] = []
     """Globs on problem names, or paths of problem files."""
     start: int = Field(default=0, ge=0)
-    """Skip so many of the sorted selection."""
+    """Number of problems to skip at the beginning of the sorted selection."""
     count: int | None = Field(default=None, ge=1)
-    """Take so many of the sorted selection; all for none."""
-    data: Annotated[Path, AfterValidator(_home)] | None = None
-    """Directory of problems; none: KernelBench where it was fetched, else the samples."""
-    output: Annotated[Path, AfterValidator(_output)] = Path("output")
-    """Where decompositions and runs are written."""
-    store: Annotated[str | None, AfterValidator(_store)] = None
-    """Where results go from there: s3://bucket/prefix, or a directory; none: they stay."""
-    s3_endpoint_url: Annotated[str | None, AfterValidator(_url)] = None
-    """Of an S3-compatible service; none: AWS, or what its environment or profile says."""
+    """Largest number of problems to take after the skipped ones; None: all."""
+    data: Annotated[Path, AfterValidator(_expand_home)] | None = None
+    """Directory of problems; None: KernelBench if it was fetched, else the samples."""
+    output: Annotated[Path, AfterValidator(_check_output)] = Path("output")
+    """Directory that decompositions and runs are written to."""
+    store: Annotated[str | None, AfterValidator(_normalise_store)] = None
+    """Store that results are copied to: s3://bucket/prefix, or a directory; None: no store."""
+    s3_endpoint_url: Annotated[str | None, AfterValidator(_check_url)] = None
+    """URL of an S3-compatible service; None: AWS, or the one in its environment or profile."""
     s3_addressing: Literal["auto", "path", "virtual"] = "auto"
-    """Where the bucket's name goes; auto: into the path where there is an endpoint."""
+    """Whether the bucket's name is in the URL's path or host; auto: path if an endpoint is set."""
     s3_checksums: Literal["when_supported", "when_required"] = "when_supported"
-    """when_required: for services that refuse the newer checksums."""
-    run_id: Annotated[str | None, AfterValidator(_run_id)] = None
-    """Name of the run; none: the time at which it starts."""
+    """When requests carry checksums; `when_required` suits services that refuse the newer ones."""
+    run_id: Annotated[str | None, AfterValidator(_check_run_id)] = None
+    """Name of the run; None: its start time."""
     address: str | None = None
-    """A Ray cluster to drive from here; none: one of our own."""
+    """Address of a Ray cluster that this process drives; None: kdrun starts Ray on this machine."""
     on_cluster: str | None = None
-    """The dashboard of a Ray cluster that drives the run itself; none: it is driven from here."""
+    """Dashboard URL of a Ray cluster that the run is sent to; None: this process drives the run."""
     send_credentials: bool = False
-    """Let that cluster have this environment's AWS_* credentials; no: it has its own."""
+    """Whether that cluster gets this environment's AWS_* credentials."""
     workers: int | None = Field(default=None, ge=1)
-    """Most problems at once; none: as many as there are cores, as memory permits."""
-    memory: Annotated[ByteSize, AfterValidator(_memory)] | None = None
-    """Memory that problems may take on this machine, such as 16GiB; none: 85% of what is free."""
+    """Largest number of problems at once; None: as many as cores and memory allow."""
+    memory: Annotated[ByteSize, AfterValidator(_check_memory)] | None = None
+    """Memory for problems on this machine, such as 16GiB; None: 85% of the free memory."""
     wait_for_nodes: bool = False
-    """What no node can hold waits for one that can, as an autoscaling cluster may bring."""
+    """Whether a problem that is too large for every node waits for a node that autoscaling adds."""
     num_cpus: float = Field(default=1, gt=0, allow_inf_nan=False)
     """CPUs for each problem."""
-    num_gpus: Annotated[float, AfterValidator(_gpus)] = Field(default=0, ge=0, allow_inf_nan=False)
+    num_gpus: Annotated[float, AfterValidator(_check_gpus)] = Field(
+        default=0, ge=0, allow_inf_nan=False
+    )
     """GPUs for each problem; several may share one."""
-    device: Annotated[str, AfterValidator(_device)] = "cpu"
-    """Type of the device that verification runs on; auto: the accelerator here, else the CPU."""
+    device: Annotated[str, AfterValidator(_check_device)] = "cpu"
+    """Device type that verification runs on; auto: the machine's accelerator, else the CPU."""
     mode: Literal["eval", "train"] = "eval"
     """How models run: in eval() under no_grad, or in training mode with dropout's seed fixed."""
     trials: int = Field(default=2, ge=1)
-    """Seeds that each comparison is made with."""
+    """Number of seeds that each comparison is made with."""
     power: bool = False
-    """Make each kernel wrong in several ways, and see that a comparison fails."""
+    """Whether to break each kernel in several ways and check that a comparison fails."""
     timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
-    """Seconds for one problem."""
-    decomposer: Annotated[str | None, AfterValidator(_command)] = None
-    """A command that takes problems apart; none: kdrun computes it."""
+    """Time limit for one problem, in seconds."""
+    decomposer: Annotated[str | None, AfterValidator(_check_command)] = None
+    """External command that takes problems apart; None: kdrun computes the decompositions."""
     decomposer_on_failure: bool = False
-    """Use it only where the computed decomposition does not pass."""
+    """Whether the command is used only if the computed decomposition does not pass."""
     rounds: int = Field(default=3, ge=1)
-    """Most runs of the decomposer for one problem, each told what the last one's verdict was."""
+    """Most runs of the decomposer for one problem; each gets the verdict on the previous one."""
     pass_env: Annotated[
-        list[str], NoDecode, BeforeValidator(_several), AfterValidator(_variables)
+        list[str], NoDecode, BeforeValidator(_split_list), AfterValidator(_check_variables)
     ] = []
     """Environment variables that the decomposer gets."""
     log_format: Literal["text", "json"] = "text"
-    """How a run is told on stderr: for people, or a JSON document a line."""
-    retries: Annotated[Retries, NoDecode, BeforeValidator(_retries)] = Retries()
+    """Format of progress on stderr: text for people, or a JSON document per line."""
+    retries: Annotated[Retries, NoDecode, BeforeValidator(_read_retries)] = Retries()
     """How often a problem is tried again, by cause."""
     only_failed: bool = False
-    """Run only what has a result that is not passed."""
+    """Whether to run only problems that have a result other than passed."""
     resume: bool = True
-    """Leave out what passed before with the same source, options and version."""
+    """Whether to skip problems that passed before with the same source, options and version."""
 
 
-def load(flags: Mapping[str, Any], config: Path | None = None) -> Settings:
-    """The settings from all four sources.
+def load_settings(flags: Mapping[str, Any], config: Path | None = None) -> Settings:
+    """Return the settings from flags, environment, settings file and defaults.
 
     Raises:
-        UsageError: a flag that cannot be meant.
-        ConfigError: a variable or a file that is wrong, with the field.
+        UsageError: a flag has an invalid value.
+        ConfigError: a variable or a field of the file is invalid.
     """
     _refuse_unknown_variables()
-    file = config or _config_file()
+    file = config or _find_config_file()
     values = read_yaml(file) if file else {}
 
-    class Sourced(Settings):
+    class SettingsWithFile(Settings):
         @classmethod
         def settings_customise_sources(
             cls,
@@ -289,16 +293,16 @@ def load(flags: Mapping[str, Any], config: Path | None = None) -> Settings:
             return init_settings, env_settings, InitSettingsSource(settings_cls, values)
 
     try:
-        return Sourced(**flags)
+        return SettingsWithFile(**flags)
     except ValidationError as error:
-        raise _explained(error, flags, file) from None
+        raise _explain_error(error, flags, file) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The settings in a file.
+    """Return the settings in a YAML file.
 
     Raises:
-        ConfigError: not there, not YAML, not a mapping, or a key that is no setting.
+        ConfigError: the file is missing, not YAML, not a mapping, or has an unknown key.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -308,23 +312,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not UTF-8", hint="save the file as UTF-8") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        where = f":{mark.line + 1}" if mark else ""
-        what = getattr(error, "problem", None) or "cannot be understood"
-        raise ConfigError(f"{path}{where}: not YAML: {what}") from error
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "cannot be understood"
+        raise ConfigError(f"{path}{line}: not YAML: {problem}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: not a mapping", hint="write lines such as `trials: 2`")
     for key in content:
         if key not in Settings.model_fields:
-            place = _place(path, str(key))
+            location = _find_field(path, str(key))
             hint = suggest_names(str(key), Settings.model_fields)
-            raise ConfigError(f"{place}: {key}: no such setting", hint=hint)
+            raise ConfigError(f"{location}: {key}: no such setting", hint=hint)
     return content
 
 
-def _place(path: Path, field: str) -> str:
-    """`settings.yaml:3`, the line on which a field is set."""
+def _find_field(path: Path, field: str) -> str:
+    """Return the file and the line that sets a field, such as `settings.yaml:3`."""
     document = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     for key, _ in document.value if isinstance(document, yaml.MappingNode) else ():
         if str(key.value) == field:
@@ -332,9 +336,9 @@ def _place(path: Path, field: str) -> str:
     return str(path)
 
 
-def _config_file() -> Path | None:
-    if named := os.environ.get(CONFIG_VARIABLE):
-        return Path(named)
+def _find_config_file() -> Path | None:
+    if path := os.environ.get(CONFIG_VARIABLE):
+        return Path(path)
     return CONFIG_FILE if CONFIG_FILE.is_file() else None
 
 
@@ -348,21 +352,23 @@ def _refuse_unknown_variables() -> None:
             raise ConfigError(f"{variable}: no such setting", hint=hint)
 
 
-def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> KdrunError:
-    """The first thing that is wrong, in the words of who said it."""
+def _explain_error(
+    error: ValidationError, flags: Mapping[str, Any], file: Path | None
+) -> KdrunError:
+    """Return the error for the first invalid setting, by the name its source has for it."""
     first = error.errors()[0]
     field = str(first["loc"][0])
-    given = first["input"]
-    if isinstance(given, list | tuple):
-        given = ",".join(map(str, given))
-    elif isinstance(given, Path):
-        given = str(given)
-    says = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-    what = f"{given!r}: {says}"
+    value = first["input"]
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    elif isinstance(value, Path):
+        value = str(value)
+    complaint = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    message = f"{value!r}: {complaint}"
     if field in flags:
-        return UsageError(f"--{field.replace('_', '-')} {what}")
+        return UsageError(f"--{field.replace('_', '-')} {message}")
     variable = PREFIX + field.upper()
     if any(name.upper() == variable for name in os.environ):
-        return ConfigError(f"{variable}: {what}")
-    place = _place(file, field) if file else field
-    return ConfigError(f"{place}: {field}: {what}")
+        return ConfigError(f"{variable}: {message}")
+    location = _find_field(file, field) if file else field
+    return ConfigError(f"{location}: {field}: {message}")

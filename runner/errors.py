@@ -1,16 +1,16 @@
-"""What can go wrong for a user: what happened, where, and what to do about it.
+"""Defines the errors that users see: what happened, where, and what to do about it.
 
-KdrunError                  exit code 2 unless said otherwise
-├── UsageError              a flag or an argument that cannot be meant        (ValueError)
-├── ConfigError             a setting that is wrong, with its file and field  (ValueError)
-├── ProblemError            a problem file that is broken, in its own words   exit code 1
+KdrunError                  exit code 2 unless another is given
+├── UsageError              a flag or an argument that is invalid             (ValueError)
+├── ConfigError             a setting that is invalid, with its file or name  (ValueError)
+├── ProblemError            a problem file that is broken, with its message   exit code 1
 │   ├── CaptureError        a model that runs but cannot be captured          exit code 1
-│   └── MissingError        one that itself imports what is not there         exit code 1
+│   └── MissingError        a problem file that imports a missing module      exit code 1
 ├── DecompositionError      a directory that is not a decomposition           (ValueError)
-├── DatasetError            the dataset is missing or not what it should be   (FileNotFoundError)
+├── DatasetError            the dataset is missing, or cannot be fetched      (FileNotFoundError)
 ├── StoreError              results cannot be read or written                 (OSError)
 ├── MissingPackageError     an optional package that is not installed         (ImportError)
-└── ClusterError            no Ray, or not the one that was asked for         (ConnectionError)
+└── ClusterError            Ray is missing, or the cluster is not usable      (ConnectionError)
 """
 
 import difflib
@@ -20,10 +20,10 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-LISTED = 8
-"""Names that a hint gives where none is close to the one that was asked for."""
+MAX_LISTED_NAMES = 8
+"""Number of names that a hint lists if none is similar to the given one."""
 INTERRUPTED = 130
-"""Exit code of what Ctrl-C or SIGTERM ended."""
+"""Exit code of a command that Ctrl-C or SIGTERM ended."""
 
 
 class KdrunError(Exception):
@@ -41,44 +41,44 @@ class KdrunError(Exception):
 
 
 class UsageError(KdrunError, ValueError):
-    """A flag or an argument that cannot be meant."""
+    """A flag or an argument is invalid."""
 
 
 class ConfigError(KdrunError, ValueError):
-    """A setting that is wrong, with its file and field."""
+    """A setting is invalid; the message has its file and line, or its variable."""
 
 
 class ProblemError(KdrunError):
-    """A problem file that is broken: `path: what`, and what to do."""
+    """A problem file is broken; the message is `path: reason`."""
 
     exit_code = 1
 
-    def __init__(self, path: Path | str, what: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{path}: {what}", hint=hint)
+    def __init__(self, path: Path | str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{path}: {reason}", hint=hint)
         self.path = Path(path)
-        self.what = what
+        self.reason = reason
 
 
 class CaptureError(ProblemError):
-    """A model that runs but cannot be captured as a graph."""
+    """A model runs but cannot be captured as a graph."""
 
 
 class MissingError(ProblemError):
-    """A problem file that itself imports what is not there, and where in the file it does."""
+    """A problem file itself imports a module that is missing; the message says on which line."""
 
     def __init__(
-        self, path: Path | str, missing: str, where: str, *, hint: str | None = None
+        self, path: Path | str, missing: str, location: str, *, hint: str | None = None
     ) -> None:
-        super().__init__(path, missing + where, hint=hint)
+        super().__init__(path, missing + location, hint=hint)
         self.missing = missing
 
 
 class DecompositionError(KdrunError, ValueError):
-    """A directory that is not a decomposition, or a damaged one."""
+    """A directory is not a decomposition, or is damaged."""
 
 
 class DatasetError(KdrunError, FileNotFoundError):
-    """The dataset is missing, or not what it should be."""
+    """The dataset is missing or damaged, or cannot be fetched."""
 
 
 class StoreError(KdrunError, OSError):
@@ -86,14 +86,16 @@ class StoreError(KdrunError, OSError):
 
 
 class MissingPackageError(KdrunError, ImportError):
-    """An optional package that is not installed."""
+    """An optional package is not installed."""
 
 
 def require_package(package: str, extra: str, user: str) -> None:
-    """Raise unless a package is installed; `user` needs it, and `extra` of kdrun's brings it.
+    """Raise an error if a package is not installed.
+
+    `user` names what needs it in the message; `extra` is kdrun's extra that installs it.
 
     Raises:
-        MissingPackageError: it is not installed.
+        MissingPackageError: the package is not installed.
     """
     if importlib.util.find_spec(package) is None:
         raise MissingPackageError(
@@ -102,42 +104,50 @@ def require_package(package: str, extra: str, user: str) -> None:
         )
 
 
-def is_full(error: OSError) -> bool:
-    """Whether a disk, or this user's share of it, has no space left."""
+def is_disk_full(error: OSError) -> bool:
+    """Return whether the error says that the disk, or the user's quota, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def denies_access(error: OSError) -> bool:
-    """Return whether the system lets nobody, or not this user, read or write there."""
-    return is_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    """Return whether the error says that the disk is full or access is not permitted."""
+    return is_disk_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-def unwritable(place: Path | str, error: OSError, setting: str) -> StoreError:
-    """Return the error for a place that cannot be written to, and that `setting` names."""
+def unwritable_error(path: Path | str, error: OSError, setting: str) -> StoreError:
+    """Return the error for a path that cannot be written to; the hint names its setting."""
     hint = f"choose another {setting}"
-    if is_full(error):
+    if is_disk_full(error):
         hint = f"free some space there, or {hint}"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return StoreError(f"{place}: a file is where a folder must be", hint=hint)
-    return StoreError(f"{place}: {error.strerror or error}", hint=hint)
+        return StoreError(f"{path}: a file is where a folder must be", hint=hint)
+    return StoreError(f"{path}: {error.strerror or error}", hint=hint)
 
 
-def suggest_names(name: str, known: Collection[str]) -> str:
-    """Return the hint for a name that nothing has: `is it a or b?`, or which names there are."""
-    by_lower = {one.lower(): one for one in known}
-    part = name.strip("*").lower()
-    inside = [lower for lower in by_lower if len(part) > 2 and part in lower]
-    close = inside or difflib.get_close_matches(part, by_lower, cutoff=0.7)
-    if close:
-        return f"is it {' or '.join(by_lower[lower] for lower in close[:3])}?"
-    return there_are(known)
+def suggest_names(name: str, known_names: Collection[str]) -> str:
+    """Return the hint for an unknown name: `is it a or b?`, or a list of the known names."""
+    by_lower = {known_name.lower(): known_name for known_name in known_names}
+    fragment = name.strip("*").lower()
+    containing = [lower for lower in by_lower if len(fragment) > 2 and fragment in lower]
+    similar = containing or difflib.get_close_matches(fragment, by_lower, cutoff=0.7)
+    if similar:
+        return f"is it {' or '.join(by_lower[lower] for lower in similar[:3])}?"
+    return list_known_names(known_names)
 
 
-def there_are(known: Collection[str]) -> str:
-    """Return the hint that lists the names there are, the first few of many."""
-    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
-    return f"there are {', '.join([*known][:LISTED])}{more}" if known else "there are none"
+def list_known_names(known_names: Collection[str]) -> str:
+    """Return the hint that lists the known names, or the first of them."""
+    suffix = (
+        f" and {len(known_names) - MAX_LISTED_NAMES} more"
+        if len(known_names) > MAX_LISTED_NAMES
+        else ""
+    )
+    return (
+        f"there are {', '.join([*known_names][:MAX_LISTED_NAMES])}{suffix}"
+        if known_names
+        else "there are none"
+    )
 
 
 class ClusterError(KdrunError, ConnectionError):
-    """No Ray, or not the one that was asked for."""
+    """Ray is missing, or the cluster cannot be reached or used."""

@@ -1,14 +1,19 @@
-"""How a problem can end. Importing this imports nothing else, which a command's help relies on."""
+"""Defines the statuses that a problem can end with.
+
+This module imports nothing of kdrun, so that a command's help stays fast.
+"""
 
 from typing import Literal, get_args
 
 Status = Literal["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
-"""passed      every gate passed: the only pass
-failed      the decomposition is wrong or could not be made: which gate, component, how far
-error       the problem file itself is broken: its own message
-too_large   needs more memory than the largest node has
-timeout     no end within the time limit
-crashed     the problem's code ended its process: signal or exit code
-cancelled   stopped by a person"""
+"""Status of a problem that has ended:
+
+passed      every gate passed
+failed      the decomposition is wrong or could not be made
+error       the problem file itself is broken
+too_large   the problem needs more memory than the largest node has
+timeout     the problem did not end within the time limit
+crashed     the problem's code ended its process, by a signal or an exit code
+cancelled   a person stopped the run"""
 
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -1,12 +1,12 @@
-"""The names that torch does not promise to keep: what kdrun uses each for, and where it was seen.
+"""Wraps the private names of torch that kdrun uses, which torch may change in any release.
 
-Unless a name says otherwise it was seen in torch 2.9.1, 2.11.0, 2.13.0 and 2.15.0. Where versions
-differ, this file asks whether a name is there; it never compares versions. No other file of kdrun
-names anything private in torch (a test sees to it), but for these, which are safe where they are:
+Unless a docstring says otherwise, a name exists in torch 2.9.1, 2.11.0, 2.13.0 and 2.15.0. Where
+versions differ, this module checks whether a name exists; it never compares versions. No other file
+of kdrun uses a private name of torch (a test checks it), except for these stable ones:
 
 - `_parameters`, `_buffers`, `_modules`, `_non_persistent_buffers_set` and `_forward_pre_hooks` of
   `nn.Module`, which every saved module holds by these names;
-- `Tensor._version`, which PyTorch's notes on autograd describe;
+- `Tensor._version`, which PyTorch's notes on autograd document;
 - operators below `torch.ops.aten`: an underscore in their names is part of the operator.
 """
 
@@ -45,26 +45,27 @@ from torch.utils._pytree import (
 )
 
 NEWEST_TESTED = "2.15.0"
-"""The newest torch with which the samples and the tests of docs/versions.md were run."""
+"""Newest torch that the samples and the tests of docs/versions.md were run with."""
 
-__all__ = [  # noqa: RUF022  (by what they are for)
-    # Runs a program on tensors that have shapes and no numbers; what it raises where it needs them.
+__all__ = [  # noqa: RUF022  (grouped by purpose)
+    # Run a program on tensors with shapes but no values; the exceptions for an operation that
+    # needs values.
     "DataDependentOutputException",
     "DynamicOutputShapeException",
     "FakeCopyMode",
     "FakeTensor",
     "FakeTensorMode",
     "UnsupportedOperatorException",
-    # The module that libraries ask for FakeTensor to find out whether they are being traced.
+    # Module in which libraries look up FakeTensor to find out whether they are being traced.
     "subclasses",
-    # Classes of what a traced node calls.
+    # Classes of the targets of traced nodes.
     "HigherOrderOperator",
     "OpOverload",
-    # Sees each operator that a program calls.
+    # Intercepts each operator that a program calls.
     "TorchDispatchMode",
-    # Calls torch behind the back of a program's `__torch_function__`.
+    # Calls torch without a program's `__torch_function__`.
     "DisableTorchFunction",
-    # Takes inputs and results apart into tensors, as torch.export does, and puts them together.
+    # Flatten inputs and results into tensors, as torch.export does, and rebuild them.
     "SUPPORTED_NODES",
     "GetAttrKey",
     "register_pytree_node",
@@ -76,10 +77,11 @@ __all__ = [  # noqa: RUF022  (by what they are for)
 
 
 class FakeTensorMode(_FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Torch's own, which is not copied where a model copies its modules, heads of a decoder say.
+    """Torch's FakeTensorMode, except that a deep copy of it is the mode itself.
 
-    A fake tensor holds its mode, and torch copies what it holds. The copy of a mode holds the same
-    references to storages, and frees them a second time: the process crashes.
+    A model that deep-copies its modules (heads of a decoder) also copies their fake tensors, which
+    refer to their mode. A copied mode would hold the same references to storages and free them a
+    second time, which crashes the process.
     """
 
     def __deepcopy__(self, memo: Any) -> FakeTensorMode:
@@ -87,7 +89,7 @@ class FakeTensorMode(_FakeTensorMode):  # type: ignore[no-untyped-call]
 
 
 without_modes = _disable_current_modes
-"""Context in which operations run as if no mode watched them."""
+"""Context manager in which operations run without any torch function or dispatch modes."""
 
 # Operators and storages
 
@@ -98,48 +100,48 @@ def schema(operator: Any) -> Any:
 
 
 FUNCTIONS = frozenset(dir(torch._C._VariableFunctions))
-"""Torch's functions of tensors, those with private names too."""
+"""Names of torch's functions on tensors, private ones included."""
 
 
-def operator_named(name: str) -> OpOverload | None:
-    """The operator that the dispatcher knows by a name such as `aten::add.Tensor`; no other name.
+def find_operator(name: str) -> OpOverload | None:
+    """Return the operator with a name such as `aten::add.Tensor`, or None.
 
-    TorchScript has others (`aten::save` writes a file), and torch.ops has methods of its own
-    (`load_library`).
+    Only operators that the dispatcher knows are found: not those of TorchScript (`aten::save`
+    writes a file), nor the methods of torch.ops itself (`load_library`).
     """
     try:
-        known = torch._C._dispatch_has_kernel(name)
+        is_registered = torch._C._dispatch_has_kernel(name)
     except RuntimeError:
         return None
-    if not known:
+    if not is_registered:
         return None
-    namespace, _, rest = name.partition("::")
-    plain, _, overload = rest.partition(".")
-    found: Any = torch.ops
+    namespace, _, qualified_name = name.partition("::")
+    plain, _, overload = qualified_name.partition(".")
+    target: Any = torch.ops
     for part in (namespace, plain, overload or "default"):
-        found = getattr(found, part, None)
-    return found if isinstance(found, OpOverload) else None
+        target = getattr(target, part, None)
+    return target if isinstance(target, OpOverload) else None
 
 
 def name_of(operator: Any) -> str:
-    """Return an operator's name without `aten::` and without its overload."""
+    """Return an operator's name without its namespace (`aten::`) and its overload."""
     return str(operator._schema.name).partition("::")[2]
 
 
 def overload_of(operator: Any) -> str:
-    """Return the name of an operator's overload, `default` where it has none."""
+    """Return the name of an operator's overload, or `default` if it has none."""
     return operator._schema.overload_name or "default"
 
 
 def storage_key(storage: torch.UntypedStorage) -> int:
-    """Return the number of a storage, which no other has while it lives, fake or not."""
+    """Return a number that identifies a storage, fake or not, as long as it exists."""
     return int(storage._cdata)
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Return the number of a tensor's storage: views of one tensor have the same.
+    """Return the number that identifies a tensor's storage, which views of it share.
 
-    A sparse tensor has none, and its own number is returned.
+    A sparse tensor has no storage: the number identifies the tensor itself.
     """
     if tensor.layout is not torch.strided:
         return int(tensor._cdata)
@@ -148,9 +150,9 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def is_composite(operator: Any) -> bool:
-    """Return whether an operator is only a name for calls of others."""
+    """Return whether an operator is implemented only by calls of other operators."""
     if not torch._C._dispatch_has_kernel(operator.name()):
-        return False  # torch's own questions, such as prim::device
+        return False  # queries of torch itself, such as prim::device
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(operator.name(), key))
 
@@ -159,20 +161,20 @@ _DECOMPOSED = (torch._C.DispatchKey.CompositeImplicitAutograd, torch._C.Dispatch
 
 
 @contextlib.contextmanager
-def decompositions_replaced(
+def replace_decompositions(
     operators: Iterable[OpOverload], replace: Callable[[Callable[..., Any]], Callable[..., Any]]
 ) -> Iterator[None]:
-    """While this lasts, an operator's decomposition in Python is what `replace` makes of it."""
-    before = {operator: dict(operator.py_kernels) for operator in operators}
+    """Replace the Python decompositions of operators by what `replace` returns for each."""
+    original_kernels = {operator: dict(operator.py_kernels) for operator in operators}
     try:
-        for operator, kernels in before.items():
+        for operator, kernels in original_kernels.items():
             for key in _DECOMPOSED:
                 if key in kernels:
                     operator.py_kernels[key] = replace(kernels[key])
             operator._dispatch_cache.clear()
         yield
     finally:
-        for operator, kernels in before.items():
+        for operator, kernels in original_kernels.items():
             operator.py_kernels.clear()
             operator.py_kernels.update(kernels)
             operator._dispatch_cache.clear()
@@ -182,12 +184,12 @@ def decompositions_replaced(
 
 
 def stack_depths() -> tuple[int, int]:
-    """Return how many modes for functions and for operators stand between a program and torch."""
+    """Return the numbers of active torch function modes and of active torch dispatch modes."""
     return torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()
 
 
 def pop_modes(functions: int, operators: int) -> None:
-    """Take off the modes that were put on since `stack_depths()` returned these numbers."""
+    """Remove the modes that were entered since `stack_depths()` returned these numbers."""
     while torch._C._len_torch_function_stack() > functions:
         torch._C._pop_torch_function_stack()
     while torch._C._len_torch_dispatch_stack() > operators:
@@ -198,45 +200,45 @@ def pop_modes(functions: int, operators: int) -> None:
 
 
 @contextlib.contextmanager
-def frames_kept(
+def filter_trace_frames(
     keep: Callable[[traceback.StackSummary], traceback.StackSummary],
 ) -> Iterator[None]:
-    """While a tracer of torch runs, `keep` says which frames a node's stack trace holds.
+    """Let `keep` choose the frames of the stack traces that torch's tracers record for nodes.
 
-    By itself torch keeps the frames called `forward`. It has this method since 2.8.
+    By default torch keeps the frames named `forward`. The patched method exists since torch 2.8.
     """
-    before = TracerBase._filter_traceback_frames
+    original = TracerBase._filter_traceback_frames
 
-    def filtered(_: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
+    def filter_frames(_: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
         return keep(summary)
 
-    TracerBase._filter_traceback_frames = filtered  # type: ignore[method-assign, assignment]
+    TracerBase._filter_traceback_frames = filter_frames  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        TracerBase._filter_traceback_frames = before  # type: ignore[method-assign]
+        TracerBase._filter_traceback_frames = original  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
-def numbers_of_numpy() -> Iterator[None]:
-    """While a tracer of torch runs, a number of NumPy's is an argument as one of Python's is."""
-    before = TracerBase.create_arg
+def accept_numpy_scalars() -> Iterator[None]:
+    """Let torch's tracers accept NumPy scalars as arguments, as they do Python numbers."""
+    original = TracerBase.create_arg
 
     def create(tracer: TracerBase, value: Any) -> Any:
         is_number = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
-        return before(tracer, value.item() if is_number else value)
+        return original(tracer, value.item() if is_number else value)
 
     TracerBase.create_arg = create  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        TracerBase.create_arg = before  # type: ignore[method-assign]
+        TracerBase.create_arg = original  # type: ignore[method-assign]
 
 
 def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:
-    """Return what runs a function on real tensors and writes its operators down, as `make_fx`.
+    """Return `make_fx` of a function: it runs on real tensors and records the operators.
 
-    Values may be read: the trace goes on with those that they are.
+    The function may read values of tensors: the trace continues with the actual values.
     """
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -249,8 +251,11 @@ def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[
     )
 
 
-class _PlainInside:
-    """The classes of tensors that a tracer follows: all that only wrap what torch computes."""
+class _RecordedClasses:
+    """Set of the tensor classes that a tracer records: those without a dispatch of their own.
+
+    FakeTensor is the exception: it has one and is recorded.
+    """
 
     def __contains__(self, cls: type) -> bool:
         dispatch = getattr(cls, "__torch_dispatch__", None)
@@ -258,40 +263,41 @@ class _PlainInside:
 
 
 @contextlib.contextmanager
-def classes_followed() -> Iterator[None]:
-    """While `concrete_tracer` runs, a tensor that is given a package's own class is what it was."""
+def follow_tensor_subclasses() -> Iterator[None]:
+    """Let a concrete trace follow tensors that are converted to a package's own subclass."""
     from torch.fx.experimental import proxy_tensor
 
     as_subclass, make = torch.Tensor.as_subclass, torch.Tensor._make_subclass
-    handled = proxy_tensor.HANDLED_TYPES
+    original_types = proxy_tensor.HANDLED_TYPES
 
-    def followed(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    def copy_proxy(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
         mode: Any = proxy_tensor.get_proxy_mode()
         proxy = proxy_tensor.get_proxy_slot(tensor, mode.tracer, None) if mode else None
         if proxy is not None:
             proxy_tensor.set_proxy_slot(result, mode.tracer, proxy)
         return result
 
-    def as_another(tensor: torch.Tensor, cls: Any) -> torch.Tensor:
-        return followed(tensor, as_subclass(tensor, cls))
+    def convert(tensor: torch.Tensor, cls: Any) -> torch.Tensor:
+        return copy_proxy(tensor, as_subclass(tensor, cls))
 
-    def made(cls: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return followed(tensor, make(cls, tensor, *args, **kwargs))
+    def subclass(cls: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return copy_proxy(tensor, make(cls, tensor, *args, **kwargs))
 
-    torch.Tensor.as_subclass = as_another  # type: ignore[assignment, method-assign]
-    torch.Tensor._make_subclass = staticmethod(made)  # type: ignore[assignment, method-assign]
-    proxy_tensor.HANDLED_TYPES = _PlainInside()  # type: ignore[assignment]
+    torch.Tensor.as_subclass = convert  # type: ignore[assignment, method-assign]
+    torch.Tensor._make_subclass = staticmethod(subclass)  # type: ignore[assignment, method-assign]
+    proxy_tensor.HANDLED_TYPES = _RecordedClasses()  # type: ignore[assignment]
     try:
         yield
     finally:
-        del torch.Tensor.as_subclass, torch.Tensor._make_subclass  # those of their base are back
-        proxy_tensor.HANDLED_TYPES = handled
+        # Those of the base class apply again.
+        del torch.Tensor.as_subclass, torch.Tensor._make_subclass
+        proxy_tensor.HANDLED_TYPES = original_types
 
 
 def running_tracer() -> Any:
-    """Return the tracer that `concrete_tracer` made; its stack traces hold the innermost frames.
+    """Return the running tracer of `concrete_tracer`, set to record the innermost frames.
 
-    By itself it leaves out what `forward` calls.
+    By default it leaves out the frames of functions that `forward` calls.
     """
     from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
@@ -301,71 +307,71 @@ def running_tracer() -> Any:
 
 
 @contextlib.contextmanager
-def arguments_named_mod() -> Iterator[None]:
-    """While this lasts, a traced module may be called with an argument that is named `mod`.
+def allow_argument_mod() -> Iterator[None]:
+    """Let traced modules be called with a keyword argument named `mod`.
 
-    torch.fx puts a function of its own around Module.__call__, whose first parameter has that name.
+    torch.fx wraps Module.__call__ in a function whose first parameter has that name.
     """
     from torch.fx._symbolic_trace import _Patcher
 
-    before = _Patcher.patch_method
+    original = _Patcher.patch_method
 
     def patch_method(self: Any, cls: type, name: str, new: Any, **options: Any) -> None:
-        named = cls is torch.nn.Module and name == "__call__"
-        before(self, cls, name, _with_mod(new) if named else new, **options)
+        is_module_call = cls is torch.nn.Module and name == "__call__"
+        original(self, cls, name, _accept_mod(new) if is_module_call else new, **options)
 
     _Patcher.patch_method = patch_method  # type: ignore[assignment]
     try:
         yield
     finally:
-        _Patcher.patch_method = before  # type: ignore[method-assign]
+        _Patcher.patch_method = original  # type: ignore[method-assign]
 
 
-def _with_mod(call: Callable[..., Any]) -> Callable[..., Any]:
+def _accept_mod(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
-    def called(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
         if "mod" not in kwargs:
             return call(module, *args, **kwargs)
-        own = vars(module).get("forward")
+        original = vars(module).get("forward")
         vars(module)["forward"] = functools.partial(module.forward, mod=kwargs.pop("mod"))
         try:
             return call(module, *args, **kwargs)
         finally:
             del vars(module)["forward"]
-            if own is not None:
-                vars(module)["forward"] = own
+            if original is not None:
+                vars(module)["forward"] = original
 
-    return called
+    return wrapper
 
 
 @contextlib.contextmanager
-def without_known_numbers() -> Iterator[None]:
-    """While this lasts, a tracer does not compute on tensors of one number as it goes.
+def disable_constant_folding() -> Iterator[None]:
+    """Keep tracers from computing the values of one-element tensors while they trace.
 
-    It would compute on the simulated device, which cannot.
+    They would compute on the simulated device, which cannot.
     """
-    from torch.fx.experimental import proxy_tensor  # half a second, and seldom needed
+    from torch.fx.experimental import proxy_tensor  # its import takes half a second
 
-    before = proxy_tensor.CONSTANT_NUMEL_LIMIT
+    original_limit = proxy_tensor.CONSTANT_NUMEL_LIMIT
     proxy_tensor.CONSTANT_NUMEL_LIMIT = -1
     try:
         yield
     finally:
-        proxy_tensor.CONSTANT_NUMEL_LIMIT = before
+        proxy_tensor.CONSTANT_NUMEL_LIMIT = original_limit
 
 
 @contextlib.contextmanager
-def values_shown(show: Callable[[torch.fx.Node, Any], None]) -> Iterator[None]:
-    """While a concrete trace runs, show each node with its value as it is written down."""
+def observe_trace_values(show: Callable[[torch.fx.Node, Any], None]) -> Iterator[None]:
+    """Call `show` with each node and its value as a concrete trace records it."""
     from torch.fx.experimental import proxy_tensor
 
     set_meta = proxy_tensor.set_meta
 
-    def shown(proxy: Any, value: Any) -> Any:
+    def show_and_set(proxy: Any, value: Any) -> Any:
         show(proxy.node, value)
         return set_meta(proxy, value)
 
-    proxy_tensor.set_meta = shown  # type: ignore[assignment]
+    proxy_tensor.set_meta = show_and_set  # type: ignore[assignment]
     try:
         yield
     finally:
@@ -376,7 +382,7 @@ def values_shown(show: Callable[[torch.fx.Node, Any], None]) -> Iterator[None]:
 
 
 class _Backend:
-    """What torch asks of a device's module; a program that looks for such a device finds none."""
+    """Functions that torch requires of a device's module; it reports no available device."""
 
     def is_initialized(self) -> bool:
         return True
@@ -401,32 +407,32 @@ class _Backend:
 
 
 _set_up_backend: Any = getattr(backends, "_setup_privateuseone_for_python_backend", None)
-"""Registers a device with the guard that indexing asks for. Experimental; 2.9.1 has it not."""
+"""Registers a device with the guard that indexing needs. Experimental; absent in 2.9.1."""
 
 
 def device_without_hardware(name: str) -> torch.device:
-    """Return a device that torch knows and no machine has, for fake tensors to lie on.
+    """Return a device that torch knows but no machine has, for fake tensors to be on.
 
-    It has the name, or that of another backend where one is installed under torch's key for it.
+    It has the given name, or that of the backend that is installed as torch's `privateuse1`.
     """
-    known: str = torch._C._get_privateuse1_backend_name()
-    if known == "privateuseone":
+    backend_name: str = torch._C._get_privateuse1_backend_name()
+    if backend_name == "privateuseone":
         if _set_up_backend:
             _set_up_backend(rename=name, backend_module=_Backend())
         else:
             backends.rename_privateuse1_backend(name)
             backends.generate_methods_for_privateuse1_backend()
             torch._register_device_module(name, _Backend())  # type: ignore[no-untyped-call]
-        known = name
-    return torch.device(known, 0)
+        backend_name = name
+    return torch.device(backend_name, 0)
 
 
 @contextlib.contextmanager
 def without_guards() -> Iterator[None]:
-    """While this lasts, a device without a guard can do what torch's Python methods ask one for.
+    """Replace the Python methods of tensors that need a device guard, if the device has none.
 
-    They are `tensor[place]`, `tensor[place] = value`, `copy_`, `contiguous` and `~tensor`; the
-    operators below them ask for none.
+    They are `tensor[index]`, `tensor[index] = value`, `copy_`, `contiguous` and `~tensor`; the
+    operators that implement them need no guard.
     """
     methods = {} if _set_up_backend else _WITHOUT_GUARD
     for name, method in methods.items():
@@ -435,67 +441,69 @@ def without_guards() -> Iterator[None]:
         yield
     finally:
         for name in methods:
-            delattr(torch.Tensor, name)  # torch's own is a base's
+            delattr(torch.Tensor, name)  # torch's own method is in a base class
 
 
 _ATEN = torch.ops.aten
 
 
-def _item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    found = _places(tensor, index)
-    if found is None:
+def _get_item(tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    parts = _split_index(tensor, index)
+    if parts is None:
         return super(torch.Tensor, tensor).__getitem__(index)
-    view, places = found
-    if places:
-        view = _ATEN.index.Tensor(view, places)
+    view, indices = parts
+    if indices:
+        view = _ATEN.index.Tensor(view, indices)
     return _ATEN.alias.default(view) if view is tensor else view
 
 
 def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    found = _places(tensor, index)
-    if found is None:
+    parts = _split_index(tensor, index)
+    if parts is None:
         return super(torch.Tensor, tensor).__setitem__(index, value)
-    view, places = found
-    if not places:
+    view, indices = parts
+    if not indices:
         view.copy_(value) if isinstance(value, torch.Tensor) else view.fill_(value)
     else:
-        known = isinstance(value, torch.Tensor)
-        view.index_put_(places, value if known else view.new_full((), value))
+        is_tensor = isinstance(value, torch.Tensor)
+        view.index_put_(indices, value if is_tensor else view.new_full((), value))
     return None
 
 
-def _places(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, list[Any]] | None:
-    """Return a view of a tensor on a device, and which of its places an index means.
+def _split_index(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, list[Any]] | None:
+    """Return a view of a tensor, and the index tensors to apply to it, for an index expression.
 
-    None on the CPU, and for an index that needs a number out of a tensor.
+    None on the CPU, and for an index that needs the value of a tensor.
     """
-    place = index if isinstance(index, tuple) else (index,)
-    place = tuple(torch.tensor(i) if isinstance(i, list) else i for i in place)
-    if tensor.device.type == "cpu" or not all(map(_is_plain, place)):
+    items = index if isinstance(index, tuple) else (index,)
+    items = tuple(torch.tensor(item) if isinstance(item, list) else item for item in items)
+    if tensor.device.type == "cpu" or not all(map(_is_plain, items)):
         return None
-    named = sum(i.dim() if _is_mask(i) else i is not None and i is not ... for i in place)
-    result, dim, places = tensor, 0, list[Any]()
-    for i in place:
-        if i is ...:
-            dim += tensor.dim() - named
-        elif i is None:
+    indexed_dims = sum(
+        item.dim() if _is_mask(item) else item is not None and item is not ... for item in items
+    )
+    result, dim, indices = tensor, 0, list[Any]()
+    for item in items:
+        if item is ...:
+            dim += tensor.dim() - indexed_dims
+        elif item is None:
             result, dim = result.unsqueeze(dim), dim + 1
-        elif type(i) is int:
-            result = result.select(dim, i)
-        elif type(i) is slice:
-            whole = i.indices(result.shape[dim]) == (0, result.shape[dim], 1)
-            if not whole or len(place) == 1:
-                stop = sys.maxsize if i.stop is None else i.stop
-                result = _ATEN.slice.Tensor(result, dim, i.start or 0, stop, i.step or 1)
+        elif type(item) is int:
+            result = result.select(dim, item)
+        elif type(item) is slice:
+            is_full = item.indices(result.shape[dim]) == (0, result.shape[dim], 1)
+            if not is_full or len(items) == 1:
+                stop = sys.maxsize if item.stop is None else item.stop
+                result = _ATEN.slice.Tensor(result, dim, item.start or 0, stop, item.step or 1)
             dim += 1
         else:
-            places += [None] * (dim - len(places)) + [i]
-            dim += i.dim() if _is_mask(i) else 1
-    return result, places
+            indices += [None] * (dim - len(indices)) + [item]
+            dim += item.dim() if _is_mask(item) else 1
+    return result, indices
 
 
 def _is_plain(index: Any) -> bool:
-    """Return whether an index needs no number out of a tensor."""
+    """Return whether an index needs no value of a tensor."""
     return index is None or index is ... or type(index) in {int, slice} or _has_dims(index)
 
 
@@ -516,7 +524,7 @@ def _contiguous(
 
 
 _WITHOUT_GUARD = {
-    "__getitem__": _item,
+    "__getitem__": _get_item,
     "__setitem__": _set_item,
     "contiguous": _contiguous,
     "copy_": lambda tensor, *args, **kwargs: _ATEN.copy_.default(tensor, *args, **kwargs),
@@ -525,10 +533,10 @@ _WITHOUT_GUARD = {
 
 
 def mixes_devices(error: BaseException) -> bool:
-    """Return whether fake tensors of two devices met in an operation that takes them of one.
+    """Return whether an error says that an operation got fake tensors of different devices.
 
-    torch says so by `FakeTensorDeviceMismatchError` (seen in 2.13.0 and 2.15.0) or by a plain
-    RuntimeError, and raises either in a function of this name.
+    torch raises `FakeTensorDeviceMismatchError` (seen in 2.13.0 and 2.15.0) or RuntimeError, both
+    in a function named `merge_devices`.
     """
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and frames[-1].name == "merge_devices"

@@ -1,4 +1,4 @@
-"""Reads files that somebody else wrote: regular ones alone, and none that would fill memory."""
+"""Reads files that kdrun did not write: only regular files, and only up to a size limit."""
 
 import errno
 import os
@@ -13,8 +13,8 @@ def read_file(path: Path, most_bytes: int = LARGEST_SOURCE) -> bytes:
     """Return a file's bytes.
 
     Raises:
-        OSError: it cannot be read, is no regular file (a pipe would be waited for, a device never
-            ends), or has more than `most_bytes`.
+        OSError: the file cannot be read, has more than `most_bytes`, or is not a regular file:
+            reading a pipe may block, and reading a device may never end.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
@@ -32,7 +32,7 @@ def read_text(path: Path, most_bytes: int = LARGEST_DOCUMENT) -> str:
     """Return the text of a file in UTF-8.
 
     Raises:
-        OSError: as `read_file`.
-        UnicodeDecodeError: it is not UTF-8.
+        OSError: as for `read_file`.
+        UnicodeDecodeError: the file is not UTF-8.
     """
     return read_file(path, most_bytes).decode("utf-8")

@@ -25,7 +25,7 @@ from runner.batch.child.child_process import Outcome, Request, run_child
 from runner.batch.child.task import Record, Task, TaskTarget, record_from_error
 from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
-from runner.errors import KdrunError, StoreError, is_full, unwritable
+from runner.errors import KdrunError, StoreError, is_disk_full, unwritable_error
 from runner.problems import find_mistake
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
@@ -81,8 +81,8 @@ def run_task(task_json: str, log: str) -> str:
 
 def _record_start_failure(error: KdrunError | OSError) -> Record:
     cause = error.__cause__ or error
-    is_disk_full = isinstance(cause, OSError) and is_full(cause)
-    return Record(status="failed", reason=str(error), stage="start", disk_full=is_disk_full)
+    disk_full = isinstance(cause, OSError) and is_disk_full(cause)
+    return Record(status="failed", reason=str(error), stage="start", disk_full=disk_full)
 
 
 def estimate(task: Task, log: Path) -> Attempt:
@@ -158,7 +158,7 @@ def remove_scratch(task: Task) -> None:
 
 def _has_passed(directory: Path) -> bool:
     try:
-        return ProblemResult.read(directory).status == "passed"
+        return ProblemResult.from_directory(directory).status == "passed"
     except StoreError:
         return False
 
@@ -229,9 +229,9 @@ def _store_result(
     except (StoreError, OSError) as error:
         return {"result": result, "store_error": str(error)}
     return {
-        "result": publication.standing.result,
-        "result_sha256": publication.standing.sha256,
-        "artifact_prefix": publication.standing.prefix,
+        "result": publication.committed.result,
+        "result_sha256": publication.committed.sha256,
+        "artifact_prefix": publication.committed.prefix,
         "differs": list(publication.differs),
         "upload_s": round(time.monotonic() - started_s, 3),
         "uploaded_bytes": log_bytes + publication.sent_bytes,
@@ -382,4 +382,4 @@ def _raise_store_errors(task: Task, setting: str) -> Iterator[None]:
     except KdrunError:
         raise
     except OSError as error:
-        raise unwritable(task.scratch.parent, error, setting) from error
+        raise unwritable_error(task.scratch.parent, error, setting) from error

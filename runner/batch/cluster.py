@@ -19,7 +19,7 @@ from typing import Any
 from runner.batch.machine import GIB, available_bytes, cores
 from runner.config import LEAST_MEMORY, Settings
 from runner.errors import ClusterError, UsageError
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.store.manifest_row import Cause
 
 OBJECT_STORE_BYTES = 100 << 20
@@ -70,10 +70,10 @@ class Cluster:
 
     def __str__(self) -> str:
         place = f"Ray at {self.address}" if self.address else "a local Ray"
-        nodes = counted(self.nodes, "node")
+        nodes = pluralize(self.nodes, "node")
         gpus = f", {self.gpus:g} GPUs" if self.gpus else ""
         resources = (
-            f"{counted(self.cores, 'core')}, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
+            f"{pluralize(self.cores, 'core')}, {self.memory_bytes / GIB:.1f} GiB for problems{gpus}"
         )
         return f"{place}: {nodes}, {resources}"
 

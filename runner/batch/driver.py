@@ -264,7 +264,7 @@ class Driver:
             raise StoreError(attempt.store_error)
         num_gpus = self.run.settings.num_gpus
         self._add_row(
-            Row.of(
+            Row.from_result(
                 attempt.result,
                 attempts=job.attempts,
                 result_sha256=attempt.result_sha256,
@@ -282,7 +282,7 @@ class Driver:
 
     def _build_earlier_row(self, item: PlanItem) -> Row:
         assert item.earlier_result is not None
-        return Row.of(
+        return Row.from_result(
             item.earlier_result,
             attempts=0,
             result_sha256=item.stored_result.sha256

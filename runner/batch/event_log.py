@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from runner.errors import unwritable
+from runner.errors import unwritable_error
 from runner.store.manifest_row import Repeat, Row
 
 LOG_FILE = "log.jsonl"
@@ -65,4 +65,4 @@ def open_log(folder: Path) -> TextIO:
         folder.mkdir(parents=True, exist_ok=True)
         return path.open("a", encoding="utf-8")
     except OSError as error:
-        raise unwritable(path, error, "--output") from error
+        raise unwritable_error(path, error, "--output") from error

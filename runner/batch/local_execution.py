@@ -12,7 +12,7 @@ from runner.batch.machine import cores
 from runner.batch.plan import label
 from runner.batch.submit import run_options
 from runner.config import Settings
-from runner.errors import UsageError, unwritable
+from runner.errors import UsageError, unwritable_error
 from runner.problems import identify_problem
 from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
@@ -152,7 +152,7 @@ def verify(
         try:
             write_power(power_file, power)
         except OSError as error:
-            raise unwritable(power_file, error, "--to") from error
+            raise unwritable_error(power_file, error, "--to") from error
     return LocalVerification(directory, record, power, power_file)
 
 
@@ -166,4 +166,4 @@ def _refuse_unwritable(file: Path) -> None:
         if not existed:
             file.unlink()
     except OSError as error:
-        raise unwritable(file, error, "--to") from error
+        raise unwritable_error(file, error, "--to") from error

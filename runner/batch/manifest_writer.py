@@ -81,14 +81,14 @@ class ManifestWriter:
 
         def merge_with(other_manifest: Manifest | None) -> Manifest:
             if other_manifest is not None:
-                self.rows.hear(other_manifest.rows, forgotten_labels)
+                self.rows.merge_rows(other_manifest.rows, forgotten_labels)
                 self._other_manifest = other_manifest.model_copy(update={"rows": []})
             return self._build_manifest(state)
 
         if self.shared_store is None:
             manifest = merge_with(None)
         else:
-            manifest, self._stored_version = self.shared_store.update(
+            manifest, self._stored_version = self.shared_store.update_manifest(
                 self.run_id, merge_with, self._stored_version
             )
         self.store.write_manifest(manifest)
@@ -103,7 +103,7 @@ class ManifestWriter:
         other_cluster: dict[str, Any] = {}
         if self._other_manifest is not None:
             started = min(started, self._other_manifest.started)
-            selected = max(self._other_manifest.selected, selected + self.rows.outside)
+            selected = max(self._other_manifest.selected, selected + self.rows.unselected_count)
             other_cluster = self._other_manifest.cluster
         # Without validation, which would read every row from disk.
         return Manifest.model_construct(

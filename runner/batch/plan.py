@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import ProblemResult, RunOptions
-from runner.store.runs import Standing
+from runner.store.runs import CommittedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class PlanItem:
     """Earlier result that is still valid; present exactly when the problem is not run."""
     reason: str
     """Reason why the problem is run or not, in a few words."""
-    stored_result: Standing | None = None
+    stored_result: CommittedResult | None = None
     """Result in the run's store, whether or not it is still valid; None if there is none."""
     differs: tuple[str, ...] = ()
     """Fields in which the stored result, if another writer's, differs from the uploaded one."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runner.errors import UsageError, unwritable
+from runner.errors import UsageError, unwritable_error
 
 LOCK_FILE = "lock"
 """File in a run's folder with the id of the process that drives the run. The lock ends with it."""
@@ -25,7 +25,7 @@ def hold_run_lock(folder: Path, run_id: str) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise unwritable(path, error, "--output") from error
+        raise unwritable_error(path, error, "--output") from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,10 +13,10 @@ from runner.errors import UsageError
 from runner.problems import Problem, find_labels
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
-from runner.store.objects import Address, each
-from runner.store.pull import Pulled, pull
+from runner.store.objects import Address, map_concurrently
+from runner.store.pull import PullOutcome, pull
 from runner.store.result import ProblemResult, RunOptions
-from runner.store.runs import RunStore, Standing
+from runner.store.runs import CommittedResult, RunStore
 
 MAX_CONCURRENT = 4
 """Problems checked or uploaded concurrently, each with as many files as a store allows."""
@@ -62,13 +62,13 @@ def open_readable_store(settings: Settings) -> RunStore:
     impatient, store = open_store(settings, patient=False), open_store(settings)
     if impatient is None or store is None:
         raise UsageError("no store is named", hint="--store s3://bucket/prefix, or KDRUN_STORE")
-    impatient.look()
+    impatient.check_layout()
     return store
 
 
 def find_unfinished_run(store: RunStore, arguments: Mapping[str, Any]) -> Manifest | None:
     """Return the latest run if it had the same arguments and was stopped early, else None."""
-    recent_manifests = each(store.find_manifest, store.run_ids()[-MAX_RECENT_RUNS:])
+    recent_manifests = map_concurrently(store.find_manifest, store.run_ids()[-MAX_RECENT_RUNS:])
     manifests = [manifest for manifest in recent_manifests if manifest is not None]
     last_manifest = max(manifests, key=lambda manifest: manifest.started, default=None)
     if last_manifest is None or last_manifest.state_now() not in ("interrupted", "killed"):
@@ -90,7 +90,7 @@ def plan_with_store(
 
     A result that passed, and is only in the output directory, is planned to be uploaded.
     """
-    stored_results = store.all_standing(run_id, [label(problem) for problem in problems])
+    stored_results = store.find_results(run_id, [label(problem) for problem in problems])
     damages = _find_damages(store, run_id, stored_results.values())
     items = plan(
         problems,
@@ -118,12 +118,12 @@ def send_results(
         version = item.stored_result.version if item.stored_result else None
         directory = output.directory(item.label)
         published = store.publish(run_id, item.earlier_result, directory, version)
-        standing = published.standing
+        standing = published.committed
         return replace(
             item, earlier_result=standing.result, stored_result=standing, differs=published.differs
         )
 
-    return each(send_item, items, MAX_CONCURRENT)
+    return map_concurrently(send_item, items, MAX_CONCURRENT)
 
 
 def read_manifests(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
@@ -153,8 +153,8 @@ def status_command(settings: Settings, run_id: str) -> str:
 
 
 def pull_results(
-    settings: Settings, run_id: str, destination: Path, report: Callable[[Pulled], None]
-) -> list[Pulled]:
+    settings: Settings, run_id: str, destination: Path, report: Callable[[PullOutcome], None]
+) -> list[PullOutcome]:
     """Download the results of a run's problems that the settings select.
 
     Raises:
@@ -192,8 +192,8 @@ def _use_local_result(item: PlanItem, output: DirectoryStore, options: RunOption
 
 
 def _find_damages(
-    store: RunStore, run_id: str, stored_results: Iterable[Standing]
+    store: RunStore, run_id: str, stored_results: Iterable[CommittedResult]
 ) -> dict[str, str | None]:
     passed = [stored.result for stored in stored_results if stored.result.status == "passed"]
-    damages = each(lambda result: store.damage(run_id, result), passed, MAX_CONCURRENT)
+    damages = map_concurrently(lambda result: store.damage(run_id, result), passed, MAX_CONCURRENT)
     return dict(zip((result.label for result in passed), damages, strict=True))

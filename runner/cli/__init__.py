@@ -1,6 +1,7 @@
-"""WHAT PEOPLE TYPE: commands that parse, call and print. No logic lives here.
+"""Defines the commands of `kdrun`: they parse arguments, call other packages, and print.
 
-What a command needs is imported inside it: `kdrun --help` loads neither torch nor Ray.
+A command imports what it needs inside its function, so that `kdrun --help` loads neither torch nor
+Ray.
 """
 
 import os
@@ -19,14 +20,14 @@ from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.runs import pull, status
-from runner.errors import INTERRUPTED, KdrunError, denies_access, is_full
+from runner.errors import INTERRUPTED, KdrunError, denies_access, is_disk_full
 
 __all__ = ["cli", "main"]
 
 
 def main() -> None:
-    """The command `kdrun`: every error is one line on stderr, and an exit code."""
-    signal.signal(signal.SIGTERM, _told_to_go)
+    """Run the command `kdrun`; an error is printed as one line on stderr and sets the exit code."""
+    signal.signal(signal.SIGTERM, _handle_sigterm)
     try:
         code = cli.main(prog_name="kdrun", standalone_mode=False)
     except click.ClickException as error:
@@ -38,7 +39,7 @@ def main() -> None:
     except OSError as error:
         if error.filename is not None and denies_access(error):
             _fail(f"{error.filename}: {error.strerror}")
-        elif is_full(error) and _stdout_fails():
+        elif is_disk_full(error) and _stdout_fails():
             _fail(f"stdout: {error.strerror}")
         else:
             raise
@@ -78,18 +79,21 @@ cli.add_sections(
 )
 
 
-def _told_to_go(number: int, frame: FrameType | None) -> None:
-    """SIGTERM ends a command as Ctrl-C does, with nothing left behind; also a container's first
-    process, which the kernel lets ignore what it has no handler for."""
+def _handle_sigterm(number: int, frame: FrameType | None) -> None:
+    """Let SIGTERM end a command as Ctrl-C does, with all clean-up.
+
+    In a container the command may be the first process, for which the kernel ignores signals
+    without a handler.
+    """
     raise KeyboardInterrupt
 
 
 def _stdout_fails() -> bool:
-    """Return whether stdout is a file on a full disk; then let go of it."""
+    """Return whether writing to stdout fails, and in that case redirect it to /dev/null."""
     try:
         click.echo()
     except OSError:
-        # What is left in the buffer would fail once more when Python ends.
+        # Otherwise Python would fail again at exit, when it flushes the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True
     return False

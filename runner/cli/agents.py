@@ -1,4 +1,4 @@
-"""Commands and options for agents and people who take problems apart by hand."""
+"""Defines `kdrun prompt`, and the options for an external decomposer."""
 
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
     from runner.cli import brief_writer
 
     settings = settings_from(flags, config)
-    brief, note = brief_writer.brief(problem, settings, output)
+    brief, note = brief_writer.write_brief(problem, settings, output)
     if note:
         click.echo(f"but mind: {note}", err=True)
     click.echo(brief.text() if form == "text" else brief.messages(), nl=False)

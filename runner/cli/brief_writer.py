@@ -1,4 +1,4 @@
-"""`kdrun prompt`: a child process gathers the facts of one problem, and its brief is written."""
+"""Writes the brief of one problem for `kdrun prompt`; a child process collects the facts."""
 
 import tempfile
 from pathlib import Path
@@ -15,37 +15,38 @@ from runner.problems import find_problem, identify_problem
 from runner.prompts import Brief, render_brief
 
 
-def brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief, str | None]:
-    """Return the brief for the one problem that a path, a name, a glob or `module:function` means,
-    and a note where its program could not be captured.
+def write_brief(pattern: str, settings: Settings, output: Path | None) -> tuple[Brief, str | None]:
+    """Return the brief for the problem that a path, name, glob or `module:function` selects.
+
+    The second value is a note if the program could not be captured, else None.
 
     Raises:
-        UsageError: none is meant, or several are.
-        ProblemError: its file is broken.
+        UsageError: the pattern selects no problem, or several.
+        ProblemError: the problem file is broken.
     """
     file, _ = find_problem(pattern, None, None, settings.data, settings.output)
     problem = identify_problem(file)
-    most = usable_bytes(settings.memory)
-    place = output or Path(problem.name)
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+    memory_bytes = usable_bytes(settings.memory)
+    directory = output or Path(problem.name)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         task = Task(
             problem=problem.path,
             label=problem.name,
-            directory=place.absolute(),
-            scratch=Path(aside) / "scratch",
+            directory=directory.absolute(),
+            scratch=Path(folder) / "scratch",
             options=run_options(settings),
-            memory_bytes=most,
-            most_memory_bytes=most,
+            memory_bytes=memory_bytes,
+            most_memory_bytes=memory_bytes,
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        record = attempt.collect_facts(task, Path(aside) / "log").record
+        record = attempt.collect_facts(task, Path(folder) / "log").record
     if record.facts is None:
         raise ProblemError(problem.path, record.reason or record.status)
     rendered = render_brief(
         problem,
         record.facts,
-        place.absolute(),
+        directory.absolute(),
         mode=task.options.mode,
         flags=decomposer_process.verify_flags(task.options),
     )

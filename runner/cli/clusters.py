@@ -1,4 +1,4 @@
-"""Commands for runs on clusters: read what they print, stop them."""
+"""Defines `kdrun logs` and `kdrun stop`, and prints the runs that were sent to a cluster."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     With PROBLEM: what its own process printed in RUN. Without: what the driver of a RUN that was
     sent to a cluster says.
     """
-    from runner.batch.child import problem_logs as kept
+    from runner.batch.child import problem_logs as problem_logs
     from runner.batch.remote import remote_runs
     from runner.batch.submit import print_to_stderr
 
@@ -47,19 +47,19 @@ def logs(run: str, problem: str | None, follow: bool, config: Path | None, **fla
     if problem is not None:
         if settings.on_cluster is not None and settings.store is None:
             settings = remote_runs.settings_of(remote_runs.find_job(settings, run)[1], settings)
-        printed = kept.read_log(settings, run, problem)
-        if not printed:
+        output = problem_logs.read_log(settings, run, problem)
+        if not output:
             click.echo(f"{problem} printed nothing", err=True)
-        click.echo(printed, nl=False)
+        click.echo(output, nl=False)
         return 0
     if not follow:
         click.echo(remote_runs.read_driver_log(settings, run), nl=False)
         return 0
-    ended = remote_runs.follow(settings, run, print_to_stderr)
-    if isinstance(ended, remote_runs.DetachedRun):
-        click.echo(ended, err=True)
+    outcome = remote_runs.follow(settings, run, print_to_stderr)
+    if isinstance(outcome, remote_runs.DetachedRun):
+        click.echo(outcome, err=True)
         return INTERRUPTED
-    return 0 if ended.all_passed else 1
+    return 0 if outcome.all_passed else 1
 
 
 @click.command(epilog=examples("kdrun stop nightly --on-cluster http://10.0.0.5:8265"))
@@ -81,44 +81,46 @@ def stop(run: str, config: Path | None, **flags: Any) -> int:
     return 0
 
 
-def sent(settings: Any, run: str | None, statuses: Any, as_json: bool) -> int:
-    """Print the runs that were sent to a cluster; of one run its problems, too."""
+def show_sent_runs(settings: Any, run: str | None, statuses: Any, as_json: bool) -> int:
+    """Print the runs that were sent to a cluster; with `run` also the problems of that run."""
     from runner.batch import stored_results
     from runner.batch.remote import remote_runs
     from runner.cli import run_tables
 
-    found = [one for one in remote_runs.list_runs(settings) if run in (None, one.run_id)]
+    runs = [
+        sent_run for sent_run in remote_runs.list_runs(settings) if run in (None, sent_run.run_id)
+    ]
     manifests: list[Any] = []
-    if run is not None and found:
-        settings = remote_runs.settings_of(found[-1], settings)
-        where, manifests = stored_results.read_manifests(settings, run)
+    if run is not None and runs:
+        settings = remote_runs.settings_of(runs[-1], settings)
+        location, manifests = stored_results.read_manifests(settings, run)
     if as_json:
-        click.echo(run_tables.sent_json(found, manifests, statuses))
+        click.echo(run_tables.sent_runs_json(runs, manifests, statuses))
         return 0
-    if not found:
+    if not runs:
         click.echo(f"no run{'s' if run is None else f' {run!r}'} at {settings.on_cluster}")
         return 0 if run is None else 1
     if not statuses:
-        new_console().print(run_tables.sent(found))
+        new_console().print(run_tables.sent_runs_table(runs))
     for manifest in manifests:
-        show_run(manifest, where, statuses, settings)
+        show_run(manifest, location, statuses, settings)
     return 0
 
 
-def show_run(manifest: Any, where: str, statuses: Any, settings: Any) -> None:
-    """Print how a run stands and what came of its problems, or only those of some statuses."""
+def show_run(manifest: Any, location: str, statuses: Any, settings: Any) -> None:
+    """Print the state of a run and its problems, or only the problems with some statuses."""
     from runner.batch import stored_results
     from runner.cli import run_tables
 
     console = new_console()
     if not statuses:
-        console.print(run_tables.states([manifest]))
-        shared = None if settings.store is None else where
+        console.print(run_tables.runs_table([manifest]))
+        store_location = None if settings.store is None else location
         command = stored_results.status_command(settings, manifest.run_id)
-        run_tables.results(manifest, settings.output, console, shared, command)
+        run_tables.print_run(manifest, settings.output, console, store_location, command)
     elif any(manifest.counts.get(status) for status in statuses):
-        run_tables.listed(manifest, statuses, console)
+        run_tables.print_problems(manifest, statuses, console)
     else:
         counts = ", ".join(f"{n} {status}" for status, n in manifest.counts.items())
-        none = f"no problem of {manifest.run_id} ended as {' or '.join(statuses)}"
-        console.print(f"{none}: {counts or 'none has ended'}", soft_wrap=True)
+        message = f"no problem of {manifest.run_id} ended as {' or '.join(statuses)}"
+        console.print(f"{message}: {counts or 'none has ended'}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Completion in the shell: names of problems, and of runs in the output directory."""
+"""Completes names in the shell: of problems, and of runs in the output directory."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,25 +14,25 @@ FILES = CompletionItem("", type="file")
 
 
 def problem_names(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """Return names of problems; with their level or set where a `/` was typed."""
+    """Return names of problems, with their level or data set if a `/` was typed."""
     from runner.problems import data_root
 
     def names(settings: Any) -> Iterator[str]:
         root = data_root(settings.data)
-        for place in filter(None, (root, root.samples)):
-            for file in place.files():
+        for data_set in filter(None, (root, root.samples)):
+            for file in data_set.files():
                 level = file.parent.name
-                forms = (f"{level}/{file.stem}", f"{place.path.name}/{file.stem}")
+                forms = (f"{level}/{file.stem}", f"{data_set.path.name}/{file.stem}")
                 yield from forms if "/" in typed else (file.stem,)
 
-    return [FILES, *_completed(ctx, typed, names)]
+    return [FILES, *_complete_names(ctx, typed, names)]
 
 
 def run_names(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
     """Return names of runs in the output directory."""
     from runner.store.directory import DirectoryStore
 
-    return _completed(ctx, typed, lambda settings: DirectoryStore(settings.output).run_ids())
+    return _complete_names(ctx, typed, lambda settings: DirectoryStore(settings.output).run_ids())
 
 
 def run_names_or_directories(
@@ -42,12 +42,14 @@ def run_names_or_directories(
     return [CompletionItem("", type="dir"), *run_names(ctx, param, typed)]
 
 
-def _completed(ctx: click.Context, typed: str, names: Any) -> list[CompletionItem]:
+def _complete_names(ctx: click.Context, typed: str, names: Any) -> list[CompletionItem]:
     flags = {name: ctx.params.get(name) for name in ("data", "output")}
     try:
-        known = names(settings_from(flags, ctx.params.get("config")))
+        candidates = names(settings_from(flags, ctx.params.get("config")))
         return [
-            CompletionItem(n) for n in dict.fromkeys(known) if n.lower().startswith(typed.lower())
+            CompletionItem(candidate)
+            for candidate in dict.fromkeys(candidates)
+            if candidate.lower().startswith(typed.lower())
         ]
     except KdrunError:
         return []

@@ -1,4 +1,4 @@
-"""Commands for problems: list them, fetch and check KernelBench."""
+"""Defines `kdrun data`: lists problems, fetches and checks KernelBench."""
 
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,16 @@ def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
 
     settings = settings_from(flags, config)
     root = data_root(settings.data)
-    listed = [
+    problems = [
         (problem, summarize_problem(problem)) for problem in select_problems(root, settings.level)
     ]
     if as_json:
-        click.echo(run_tables.problems_json(listed))
+        click.echo(run_tables.problems_json(problems))
     else:
         click.echo(root, err=True)
         if root.samples is not None:
             click.echo(f"{root.samples}, by name as samples/NAME", err=True)
-        run_tables.problems(listed, new_console())
+        run_tables.print_problem_list(problems, new_console())
     return 0
 
 
@@ -62,9 +62,9 @@ def fetch(source: str | None, destination: Path | None) -> int:
 
     report = fetch_dataset(source, destination or KERNELBENCH)
     click.echo(f"{report.destination}: {report.written} written, {report.kept} there already")
-    for what, names in (("missing", report.missing), ("changed", report.changed)):
+    for difference, names in (("missing", report.missing), ("changed", report.changed)):
         for name in names:
-            click.echo(f"{what} in {report.source}: {name}")
+            click.echo(f"{difference} in {report.source}: {name}")
     return 0 if report.complete else 1
 
 
@@ -90,9 +90,9 @@ def check(config: Path | None, **flags: Any) -> int:
         ("changed", report.changed),
         ("extra", report.extra),
     )
-    for what, names in differences:
+    for difference, names in differences:
         for name in names:
-            click.echo(f"{what}: {name}")
-    counts = ", ".join(f"{len(names)} {what}" for what, names in differences)
+            click.echo(f"{difference}: {name}")
+    counts = ", ".join(f"{len(names)} {difference}" for difference, names in differences)
     click.echo(f"{report.root}: {report.right} right, {counts}")
     return 0 if report.ok else 1

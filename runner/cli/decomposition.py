@@ -1,4 +1,4 @@
-"""Commands that take models apart and verify them."""
+"""Defines `kdrun submit`, `kdrun decompose` and `kdrun verify`."""
 
 import json
 import time
@@ -127,15 +127,15 @@ def submit(
     if settings.on_cluster is None:
         manifest = batch.submit(submission, settings, batch.print_to_stderr)
     else:
-        ended = remote_runs.submit(submission, settings, batch.print_to_stderr)
-        if isinstance(ended, remote_runs.DetachedRun):
-            click.echo(ended, err=True)
+        outcome = remote_runs.submit(submission, settings, batch.print_to_stderr)
+        if isinstance(outcome, remote_runs.DetachedRun):
+            click.echo(outcome, err=True)
             return INTERRUPTED
-        manifest = ended
+        manifest = outcome
     from runner.cli import run_tables
 
     if settings.log_format == "text":
-        run_tables.results(
+        run_tables.print_run(
             manifest, settings.output, new_console(stderr=as_json), submission.run.shared_store
         )
     if as_json:
@@ -152,7 +152,7 @@ def _show_plan(previews: Any, as_json: bool) -> None:
     if as_json:
         click.echo(run_tables.plan_json(previews))
     else:
-        new_console().print(run_tables.planned(previews))
+        new_console().print(run_tables.plan_table(previews))
 
 
 @click.command(
@@ -196,16 +196,16 @@ def decompose(
     from runner.problems import find_path, find_problem
 
     settings = settings_from(flags, config)
-    file, named = find_problem(problem, init, inputs, settings.data, settings.output)
+    file, reference = find_problem(problem, init, inputs, settings.data, settings.output)
     path = find_path(problem)
-    if named is None and not (path and path.is_file()):
+    if reference is None and not (path and path.is_file()):
         click.echo(f"{problem}: {file}", err=True)
-    done = local_execution.decompose(file, settings, named)
+    decomposition = local_execution.decompose(file, settings, reference)
     took_s = time.monotonic() - STARTED
-    run_tables.one(done, took_s, new_console(stderr=as_json))
+    run_tables.print_result(decomposition, took_s, new_console(stderr=as_json))
     if as_json:
-        click.echo(done.result.to_json(), nl=False)
-    return 0 if done.result.status == "passed" else 1
+        click.echo(decomposition.result.to_json(), nl=False)
+    return 0 if decomposition.result.status == "passed" else 1
 
 
 @click.command(
@@ -241,9 +241,9 @@ def verify(
         raise UsageError("--to is one file", hint="name one DIR, or take --json, which lists all")
     console = new_console(stderr=as_json)
     verdicts = []
-    for each in directory:
-        verdicts.append(local_execution.verify(each, settings, to))
-        run_tables.verdict(verdicts[-1], console)
+    for path in directory:
+        verdicts.append(local_execution.verify(path, settings, to))
+        run_tables.print_verdict(verdicts[-1], console)
     if as_json:
         click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))
     return 0 if all(verdict.record.status == "passed" for verdict in verdicts) else 1

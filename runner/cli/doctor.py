@@ -1,4 +1,4 @@
-"""Looks at each thing that a run needs of a machine, and says what is there."""
+"""Checks everything that a run needs on this machine, for `kdrun doctor`."""
 
 import importlib.util
 import platform
@@ -14,28 +14,28 @@ from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, available_bytes, cores, total_bytes
 from runner.batch.stored_results import open_store
 from runner.config import Settings
-from runner.errors import KdrunError, UsageError, unwritable
+from runner.errors import KdrunError, UsageError, unwritable_error
 from runner.problems import data_root, select_problems
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.store.objects import SCHEME
 
 LEAST_SCRATCH_BYTES = GIB
-"""Free space with which a run can begin; the whole of KernelBench leaves a few GiB behind."""
+"""Least free disk space to begin a run; a run of all of KernelBench writes a few GiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The outcome of one check."""
 
     what: str
     well: bool
     said: str
-    """What is there, or what is wrong and what to do, in one line."""
+    """Line for people: the value that was found, or what is wrong and what to do."""
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    """Look at everything, one after the other; nothing here raises or is left behind."""
-    looks: Sequence[tuple[str, Callable[[Settings], str]]] = (
+    """Yield the finding of each check; a check neither raises nor leaves files behind."""
+    checks: Sequence[tuple[str, Callable[[Settings], str]]] = (
         ("kdrun", lambda _: __version__),
         ("python", lambda _: f"{platform.python_version()} on {platform.machine()}"),
         ("torch", _torch),
@@ -48,11 +48,11 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("dataset", _dataset),
         *([("store", _store)] if settings.store is not None else []),
     )
-    for what, look in looks:
+    for name, check in checks:
         try:
-            yield Finding(what, True, look(settings))
+            yield Finding(name, True, check(settings))
         except (KdrunError, OSError, ImportError) as error:
-            yield Finding(what, False, " ".join(str(error).split()))
+            yield Finding(name, False, " ".join(str(error).split()))
 
 
 def _torch(settings: Settings) -> str:
@@ -68,7 +68,7 @@ def _torch(settings: Settings) -> str:
 
 
 def _ray(settings: Settings) -> str:
-    """Return Ray's version; one problem is taken apart without it."""
+    """Return Ray's version; a missing Ray is no failure, since only `kdrun submit` needs it."""
     if importlib.util.find_spec("ray") is None:
         return "not installed; only kdrun submit needs it: pip install 'kdrun[cluster]'"
     return str(importlib.import_module("ray").__version__)
@@ -76,28 +76,28 @@ def _ray(settings: Settings) -> str:
 
 def _memory(settings: Settings) -> str:
     usable = usable_bytes(settings.memory)
-    free, there = available_bytes() / GIB, total_bytes() / GIB
-    return f"{free:.1f} of {there:.1f} GiB free, {usable / GIB:.1f} GiB of it for problems"
+    free, total = available_bytes() / GIB, total_bytes() / GIB
+    return f"{free:.1f} of {total:.1f} GiB free, {usable / GIB:.1f} GiB of it for problems"
 
 
 def _gpus(settings: Settings) -> str:
-    """Their names; none is well as long as none is asked for."""
+    """Return the GPUs' names; having none is no failure unless --num-gpus asks for some."""
     import torch
 
     names = [torch.cuda.get_device_name(n) for n in range(torch.cuda.device_count())]
     if len(names) < settings.num_gpus:
-        asked = f"--num-gpus {settings.num_gpus:g}"
-        raise UsageError(f"{asked}: there are {len(names)} here", hint=explain_missing_gpu())
+        option = f"--num-gpus {settings.num_gpus:g}"
+        raise UsageError(f"{option}: there are {len(names)} here", hint=explain_missing_gpu())
     return ", ".join(names) or "none"
 
 
 def _device(settings: Settings) -> str:
-    """The type of device that --device stands for."""
+    """Return the type of device that --device means here."""
     return find_device(settings.device)
 
 
 def _scratch(settings: Settings) -> str:
-    """Where results are made, and where Ray keeps its sockets: both must be writable."""
+    """Return the free space for results; their folder, and /tmp for Ray, must be writable."""
     free = shutil.disk_usage(_require_writable(settings.output, "--output")).free
     _require_writable(Path("/tmp"), "machine: Ray needs it")
     if free < LEAST_SCRATCH_BYTES:
@@ -109,10 +109,10 @@ def _scratch(settings: Settings) -> str:
 
 
 def _require_writable(path: Path, setting: str) -> Path:
-    """Write and remove a file in a folder, or in the one above it in which it would be made.
+    """Check that a folder can be written to or created; return the nearest folder that exists.
 
     Raises:
-        StoreError: it cannot be written to.
+        StoreError: the folder cannot be written to.
     """
     path = path.absolute()
     try:
@@ -120,17 +120,17 @@ def _require_writable(path: Path, setting: str) -> Path:
         with tempfile.TemporaryFile(dir=nearest) as probe:
             probe.write(b"kdrun")
     except OSError as error:
-        raise unwritable(path, error, setting) from error
+        raise unwritable_error(path, error, setting) from error
     return nearest
 
 
 def _dataset(settings: Settings) -> str:
     root = data_root(settings.data)
-    return f"{root}: {counted(len(select_problems(root, settings.level)), 'problem')}"
+    return f"{root}: {pluralize(len(select_problems(root, settings.level)), 'problem')}"
 
 
 def _store(settings: Settings) -> str:
-    """Say whether it answers, and to these credentials; nothing is left there."""
+    """Return whether the store answers to these credentials; nothing is written to it."""
     store = open_store(settings, patient=False)
     assert store is not None
     assert settings.store is not None
@@ -138,6 +138,6 @@ def _store(settings: Settings) -> str:
         _require_writable(Path(settings.store), "--store")
     if store.is_new():
         return f"{store}: nothing there yet; the first run makes it a store"
-    store.look()
+    store.check_layout()
     runs = len(store.run_ids())
-    return f"{store}: answers, {counted(runs, 'run')}"
+    return f"{store}: answers, {pluralize(runs, 'run')}"

@@ -1,4 +1,4 @@
-"""The command that checks what a run needs on this machine."""
+"""Defines `kdrun doctor`."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Options that commands share, the settings that they make, and a console to print on."""
+"""Provides the options that commands share, their settings, and a console to print on."""
 
 import difflib
 import sys
@@ -58,8 +58,8 @@ DEVICE = click.option(
 )
 
 
-class _Decomposition(click.Path):
-    """A decomposition's directory; one that is missing, or only holds some, gets a hint."""
+class _DecompositionType(click.Path):
+    """Parameter type of a decomposition's directory; its errors suggest other directories."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Path:
         from runner.tree.document import TREE_FILE
@@ -67,30 +67,35 @@ class _Decomposition(click.Path):
         try:
             directory = Path(str(super().convert(value, param, ctx)))
         except click.BadParameter as error:
-            by_name = {p.name.lower(): p for p in _decompositions(settings_from({}, None).output)}
-            near = difflib.get_close_matches(Path(value).name.lower(), by_name, n=1)
-            if Path(value).exists() or not near:
+            by_name = {
+                path.name.lower(): path
+                for path in _find_decompositions(settings_from({}, None).output)
+            }
+            similar = difflib.get_close_matches(Path(value).name.lower(), by_name, n=1)
+            if Path(value).exists() or not similar:
                 raise
-            self.fail(f"{error.message.rstrip('.')}; is it {by_name[near[0]]}?", param, ctx)
-        if not (directory / TREE_FILE).exists() and (inside := _decompositions(directory)):
-            names = " or ".join(map(str, inside[:2]))
+            self.fail(f"{error.message.rstrip('.')}; is it {by_name[similar[0]]}?", param, ctx)
+        if not (directory / TREE_FILE).exists() and (
+            decompositions := _find_decompositions(directory)
+        ):
+            names = " or ".join(map(str, decompositions[:2]))
             self.fail(f"{directory} is a folder of decompositions; name one: {names}", param, ctx)
         return directory
 
 
-def _decompositions(folder: Path) -> list[Path]:
-    """Return the decompositions in a level folder, or in those of an output directory."""
+def _find_decompositions(folder: Path) -> list[Path]:
+    """Return the decompositions in a level folder, or in an output directory's level folders."""
     from runner.tree.document import TREE_FILE
 
     trees = sorted([*folder.glob(f"*/{TREE_FILE}"), *folder.glob(f"*/*/{TREE_FILE}")])
     return [tree.parent for tree in trees if not tree.parent.name.startswith(".")]
 
 
-DECOMPOSITION = _Decomposition(exists=True, file_okay=False, path_type=Path)
+DECOMPOSITION = _DecompositionType(exists=True, file_okay=False, path_type=Path)
 
 
 def working_options(command: F) -> F:
-    """Options of everything that runs a model."""
+    """Add the options that all commands share that run models."""
     for option in reversed(
         (
             DEVICE,
@@ -115,26 +120,26 @@ def working_options(command: F) -> F:
 
 
 def settings_from(flags: dict[str, Any], config: Path | None) -> Any:
-    """Flags over the environment over a file over the defaults."""
-    from runner.config import load
+    """Return the settings from flags, environment, settings file and defaults."""
+    from runner.config import load_settings
 
-    return load({k: v for k, v in flags.items() if v is not None and v != ()}, config)
+    return load_settings({k: v for k, v in flags.items() if v is not None and v != ()}, config)
 
 
 def new_console(*, stderr: bool = False) -> Any:
-    """Where people's output goes."""
+    """Return a console for output to people, on stdout or stderr."""
     from rich.console import Console
 
-    # Names may hold [brackets]. A pipe has no width: nothing is wrapped for it.
+    # Markup is off because names may hold [brackets]. A pipe has no width: 200 avoids wrapping.
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else 200
     return Console(stderr=stderr, highlight=False, markup=False, width=width)
 
 
 def start_child_server(problem: str | None = None) -> None:
-    """Start the process that imports torch, while this one imports the rest of what it needs.
+    """Start the process that imports torch, so that it does so while this one imports the rest.
 
-    Not for a file whose text is wrong: to say so needs no torch.
+    It is not started for a problem file with a mistake in its text: reporting that needs no torch.
     """
     from runner.batch.child.child_process import start_fork_server
     from runner.problems import find_mistake, find_path

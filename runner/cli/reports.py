@@ -1,4 +1,4 @@
-"""Commands that show decompositions, runs and their workloads."""
+"""Defines `kdrun show`, `diff`, `report` and `workloads`."""
 
 import json
 import time
@@ -18,14 +18,14 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
-from runner.quantities import counted
+from runner.quantities import pluralize
 
-UNCUT = 10_000
-"""Columns: the terminal may wrap a long line, but nothing is cut off."""
-LISTED = 20
-"""Workloads that are shown where nobody says how many."""
+UNCUT_WIDTH = 10_000
+"""Width in columns at which rich cuts nothing off; the terminal may wrap long lines."""
+DEFAULT_WORKLOADS = 20
+"""Default number of workloads that are printed."""
 SAY_EVERY_S = 10.0
-"""Time between two lines of --measure, where no terminal can show a progress bar."""
+"""Seconds between two progress lines of --measure if stderr is not a terminal."""
 
 
 @click.command(epilog=examples("kdrun show output/level3/vit_block"))
@@ -39,10 +39,10 @@ def show(directory: Path, everything: bool) -> int:
     tree = read_any_version(directory)
     console = new_console()
     width = console.width if console.is_terminal else showing.WIDTH
-    drawing = showing.draw(tree, width, everything=everything)
-    console.width = UNCUT
+    drawing = showing.draw_tree(tree, width, everything=everything)
+    console.width = UNCUT_WIDTH
     console.print(drawing, no_wrap=True)
-    console.print(f"\n{showing.summary(tree)}", soft_wrap=True)
+    console.print(f"\n{showing.summary_line(tree)}", soft_wrap=True)
     return 0
 
 
@@ -57,11 +57,11 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
     """
     from runner.report import diff as differing
 
-    difference = differing.compare(a, b)
+    difference = differing.compare_decompositions(a, b)
     if as_json:
         click.echo(json.dumps(difference.to_json(), indent=1))
     else:
-        differing.show(difference, new_console())
+        differing.show_difference(difference, new_console())
     return 0 if difference.same else 1
 
 
@@ -83,10 +83,10 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     """
     from runner.report import page, stored_subject
 
-    with stored_subject.subject(what, settings_from(flags, config)) as about:
-        path = to or about.place / "report.html"
-        page.write(about, path)
-    for note in about.notes:
+    with stored_subject.open_subject(what, settings_from(flags, config)) as subject:
+        path = to or subject.place / "report.html"
+        page.write_page(subject, path)
+    for note in subject.notes:
         click.echo(f"but mind: {note}", err=True)
     click.echo(path)
     if opened:
@@ -124,7 +124,7 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option(
     "--first",
     type=click.IntRange(min=1),
-    help=f"Number of workloads; default {LISTED} for a table, all for a file or JSON.",
+    help=f"Number of workloads; default {DEFAULT_WORKLOADS} for a table, all for a file or JSON.",
 )
 @click.option("--families", is_flag=True, help="Show families: one operation at any size.")
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
@@ -176,62 +176,64 @@ def workloads(
     from runner.report import catalogue_text, stored_subject
 
     settings = settings_from(flags, config)
-    with stored_subject.subject(what, settings) as about:
-        catalogue = catalogues.sort(catalogues.collect(about, level), by or "flops")
+    with stored_subject.open_subject(what, settings) as subject:
+        catalogue = catalogues.sort_catalogue(
+            catalogues.collect_workloads(subject, level), by or "flops"
+        )
         if measure:
-            catalogue = _measured(catalogue, about, settings, operation, first)
-        chosen = catalogues.choose(catalogue, operation, first)
+            catalogue = _measure_workloads(catalogue, subject, settings, operation, first)
+        chosen = catalogues.choose_workloads(catalogue, operation, first)
         if exported is not None:
             from runner.report.export import export
 
             for note in export(
-                chosen, about, exported, with_inputs=with_inputs, memory_bytes=settings.memory
+                chosen, subject, exported, with_inputs=with_inputs, memory_bytes=settings.memory
             ):
                 click.echo(f"but mind: {note}", err=True)
-            aside = sum(bool(row.harness_limits) for row in chosen)
-            apart = f", {aside} of them in kernelbench/not_judged" if aside else ""
-            click.echo(f"{exported}: {counted(len(chosen), 'workload')}{apart}", err=True)
+            not_judged = sum(bool(row.harness_limits) for row in chosen)
+            suffix = f", {not_judged} of them in kernelbench/not_judged" if not_judged else ""
+            click.echo(f"{exported}: {pluralize(len(chosen), 'workload')}{suffix}", err=True)
     if parquet is not None:
         from runner.report import parquet as parquets
 
-        parquets.write(chosen, parquet)
-        click.echo(f"{parquet}: {counted(len(chosen), 'workload')}", err=True)
+        parquets.write_parquet(chosen, parquet)
+        click.echo(f"{parquet}: {pluralize(len(chosen), 'workload')}", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:
-        catalogue_text.show_families(catalogue, first or LISTED, new_console())
+        catalogue_text.show_families(catalogue, first or DEFAULT_WORKLOADS, new_console())
     else:
-        catalogue_text.show(catalogue, chosen, first or LISTED, new_console())
+        catalogue_text.show_workloads(catalogue, chosen, first or DEFAULT_WORKLOADS, new_console())
     return 0
 
 
-def _measured(
-    catalogue: Any, about: Any, settings: Any, operation: tuple[str, ...], first: int | None
+def _measure_workloads(
+    catalogue: Any, subject: Any, settings: Any, operation: tuple[str, ...], first: int | None
 ) -> Any:
     from rich.progress import Progress
 
     from runner.report import catalogue as catalogues
     from runner.report.measure import measure
 
-    chosen = catalogues.choose(catalogue, operation, first)
+    chosen = catalogues.choose_workloads(catalogue, operation, first)
     console = new_console(stderr=True)
-    done, said_at = 0, time.monotonic()
+    count, reported_at = 0, time.monotonic()
 
-    def tell(row: Any) -> None:
-        nonlocal done, said_at
-        done += 1
+    def report_progress(row: Any) -> None:
+        nonlocal count, reported_at
+        count += 1
         progress.advance(task)
-        if progress.disable and time.monotonic() - said_at >= SAY_EVERY_S:
-            said_at = time.monotonic()
-            click.echo(f"measured {done} of {len(chosen)}", err=True)
+        if progress.disable and time.monotonic() - reported_at >= SAY_EVERY_S:
+            reported_at = time.monotonic()
+            click.echo(f"measured {count} of {len(chosen)}", err=True)
 
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("measuring", total=len(chosen))
         return measure(
             catalogue,
-            about,
+            subject,
             chosen,
             device=settings.device,
             memory_bytes=settings.memory,
-            on_done=tell,
+            on_done=report_progress,
         )

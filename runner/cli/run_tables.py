@@ -1,4 +1,4 @@
-"""This file knows about showing a run as text: the plan before it, the table after it."""
+"""Formats plans, runs, results and problems as tables for people and JSON for programs."""
 
 import json
 from collections import Counter, defaultdict
@@ -19,86 +19,87 @@ from runner.batch.progress import COLOURS
 from runner.batch.remote.jobs import ClusterJob
 from runner.batch.submit import Preview
 from runner.problems import Problem
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
-from runner.store.pull import Pulled
+from runner.store.pull import PullOutcome
 from runner.store.result import Decomposed as Decomposer
 
 
-def table() -> Table:
-    """How all our tables look."""
+def new_table() -> Table:
+    """Return an empty table in the style of all tables."""
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
 
 
-FEW = 20
-"""Problems that passed and are named one by one."""
+MAX_NAMED_PROBLEMS = 20
+"""Largest number of passed problems that are listed one by one."""
 
 
-def results(
+def print_run(
     manifest: Manifest,
     output: Path,
     console: Console,
     shared: object | None = None,
     command: str | None = None,
 ) -> None:
-    """Print what came of a run: counts by level and status, then why each other did not pass.
+    """Print a run: counts by level and status, then each problem that did not pass, and why.
 
-    With `command`, which shows this run, those that passed are named too, where they are few.
+    `command` is the command line that shows this run. If it is given, problems that passed are
+    listed too, or the command that lists them if they are many.
     """
-    console.print(_counts(manifest))
+    console.print(_counts_table(manifest))
     passed = manifest.counts.get("passed", 0)
     if len(manifest.rows) > passed or (command and passed):
         console.print()
-    listed(manifest, STATUSES[1:], console)
-    if command and passed > FEW:
+    print_problems(manifest, STATUSES[1:], console)
+    if command and passed > MAX_NAMED_PROBLEMS:
         console.print(f"passed     {passed}: `{command} --status passed` lists them")
     elif command:
-        listed(manifest, ["passed"], console)
+        print_problems(manifest, ["passed"], console)
     for row in manifest.rows:
         if row.differs:
-            mind = f"but mind: {row.label}: another writer was first: {'; '.join(row.differs)}"
-            console.print(mind, soft_wrap=True)
-    left = manifest.selected - len(manifest.rows)
-    if left:
-        console.print(f"\n{left} not run; the same command again finishes them")
+            warning = f"but mind: {row.label}: another writer was first: {'; '.join(row.differs)}"
+            console.print(warning, soft_wrap=True)
+    remaining = manifest.selected - len(manifest.rows)
+    if remaining:
+        console.print(f"\n{remaining} not run; the same command again finishes them")
     console.print()
-    for what, path in _places(manifest, output, shared):
-        console.print(f"{what + ':':<11} {path}", soft_wrap=True)
+    for name, path in _find_paths(manifest, output, shared):
+        console.print(f"{name + ':':<11} {path}", soft_wrap=True)
 
 
-def listed(manifest: Manifest, statuses: Sequence[Status], console: Console) -> None:
-    """Print the problems that ended so, status by status, each with its reason."""
+def print_problems(manifest: Manifest, statuses: Sequence[Status], console: Console) -> None:
+    """Print the problems with some statuses, ordered by status, each with its reason."""
     rows = [row for row in manifest.rows if row.status in statuses]
     for row in sorted(rows, key=lambda row: statuses.index(row.status)):
-        said = f": {row.reason}" if row.reason else ""
-        text = Text(f"{row.status:<9}  {row.label}{said}")
+        reason = f": {row.reason}" if row.reason else ""
+        text = Text(f"{row.status:<9}  {row.label}{reason}")
         text.stylize(COLOURS[row.status], 0, len(row.status))
         console.print(text, soft_wrap=True)
 
 
-def _counts(manifest: Manifest) -> Table:
+def _counts_table(manifest: Manifest) -> Table:
     statuses = [s for s in STATUSES if s == "passed" or manifest.counts.get(s)]
-    shown = table()
+    shown = new_table()
     shown.add_column("level")
     for status in statuses:
         shown.add_column(status, justify="right", style=COLOURS[status])
     for name in ("total", "kernels", "seconds"):
         shown.add_column(name, justify="right")
-    levels: dict[str, _Level] = defaultdict(_Level)
-    for row in manifest.rows:  # they may be many, and on disk: each is looked at once
+    levels: dict[str, _LevelTotals] = defaultdict(_LevelTotals)
+    for row in manifest.rows:  # the rows may be many and on disk: read each once
         levels[row.source_level].add(row)
     for name in sorted(levels, key=lambda n: (n == "custom", n)):
         shown.add_row(name, *levels[name].cells(statuses))
     if len(levels) > 1:
-        shown.add_row("all", *sum(levels.values(), _Level()).cells(statuses))
+        shown.add_row("all", *sum(levels.values(), _LevelTotals()).cells(statuses))
     return shown
 
 
 @dataclass
-class _Level:
-    """What came of the problems of one level."""
+class _LevelTotals:
+    """Totals over the problems of one level."""
 
     counts: Counter[str] = field(default_factory=Counter)
     kernels: int = 0
@@ -109,38 +110,40 @@ class _Level:
         self.kernels += row.figures.unique_kernels if row.figures else 0
         self.seconds += row.seconds
 
-    def __add__(self, other: "_Level") -> "_Level":
+    def __add__(self, other: "_LevelTotals") -> "_LevelTotals":
         counts = self.counts + other.counts
-        return _Level(counts, self.kernels + other.kernels, self.seconds + other.seconds)
+        return _LevelTotals(counts, self.kernels + other.kernels, self.seconds + other.seconds)
 
     def cells(self, statuses: Sequence[str]) -> list[str]:
         counts = [str(self.counts[status] or "·") for status in statuses]
         return [*counts, str(self.counts.total()), str(self.kernels), f"{self.seconds:.0f}"]
 
 
-def _places(manifest: Manifest, output: Path, shared: object | None) -> list[tuple[str, object]]:
-    """Where to look: the run, what its children printed, and the largest thing that passed."""
+def _find_paths(
+    manifest: Manifest, output: Path, shared: object | None
+) -> list[tuple[str, object]]:
+    """Return names and paths to look at: the manifest, the logs, and the largest passed problem."""
     if shared is not None:
         return [
             ("stored in", f"{shared}/{manifest.run_id}"),
             ("to have it", f"kdrun pull {manifest.run_id} --store {shared}"),
         ]
-    run = output / "runs" / manifest.run_id
-    places: list[tuple[str, object]] = [("manifest", run / "manifest.json")]
-    if any((run / "logs").rglob("*.log")):
-        places.append(("logs", run / "logs"))
-    most = 0
+    run_folder = output / "runs" / manifest.run_id
+    paths: list[tuple[str, object]] = [("manifest", run_folder / "manifest.json")]
+    if any((run_folder / "logs").rglob("*.log")):
+        paths.append(("logs", run_folder / "logs"))
+    largest = 0
     for row in manifest.rows:
-        if row.status == "passed" and row.figures and row.figures.components > most:
-            most, best = row.figures.components, row.label
-    if most:
-        places.append(("look at", output / best))
-    return places
+        if row.status == "passed" and row.figures and row.figures.components > largest:
+            largest, best_label = row.figures.components, row.label
+    if largest:
+        paths.append(("look at", output / best_label))
+    return paths
 
 
-def states(manifests: Sequence[Manifest]) -> Table:
-    """Runs, and how each stands."""
-    shown = table()
+def runs_table(manifests: Sequence[Manifest]) -> Table:
+    """Return a table of runs with their states."""
+    shown = new_table()
     for name in ("run", "state", "started", "last word", "passed", "other", "left"):
         shown.add_column(name, justify="right" if name in ("passed", "other", "left") else "left")
     for manifest in manifests:
@@ -157,8 +160,8 @@ def states(manifests: Sequence[Manifest]) -> Table:
     return shown
 
 
-def states_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) -> str:
-    """Return the same for programs: manifests, each with its state now, and rows of `statuses`."""
+def runs_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) -> str:
+    """Return manifests as JSON, with their current states; `statuses` selects rows."""
     runs = []
     for manifest in manifests:
         if statuses:
@@ -169,67 +172,72 @@ def states_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) 
     return json.dumps({"runs": runs}, indent=1)
 
 
-def sent(found: Sequence[ClusterJob]) -> Table:
-    """Runs that were sent to a cluster, and what it says of each."""
-    shown = table()
+def sent_runs_table(runs: Sequence[ClusterJob]) -> Table:
+    """Return a table of the runs that were sent to a cluster, with the states of their jobs."""
+    shown = new_table()
     for name in ("run", "job", "sent", "ended", "id of the job"):
         shown.add_column(name)
-    for one in found:
-        times = [f"{at:%Y-%m-%d %H:%M}" if at else "" for at in (one.started, one.ended)]
-        shown.add_row(one.run_id, one.state, *times, one.job.job_id)
+    for run in runs:
+        times = [
+            f"{moment:%Y-%m-%d %H:%M}" if moment else "" for moment in (run.started, run.ended)
+        ]
+        shown.add_row(run.run_id, run.state, *times, run.job.job_id)
     return shown
 
 
-def sent_json(
-    found: Sequence[ClusterJob], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
+def sent_runs_json(
+    runs: Sequence[ClusterJob], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
 ) -> str:
-    """Return the same for programs; of one run its manifest, too."""
+    """Return the runs that were sent to a cluster as JSON, with the manifests that are given."""
     jobs = [
-        one.job.model_dump()
+        run.job.model_dump()
         | {
-            "run_id": one.run_id,
-            "state": one.state,
-            "started": one.started and one.started.isoformat(),
-            "ended": one.ended and one.ended.isoformat(),
+            "run_id": run.run_id,
+            "state": run.state,
+            "started": run.started and run.started.isoformat(),
+            "ended": run.ended and run.ended.isoformat(),
         }
-        for one in found
+        for run in runs
     ]
-    return json.dumps({"jobs": jobs, **json.loads(states_json(manifests, statuses))}, indent=1)
+    return json.dumps({"jobs": jobs, **json.loads(runs_json(manifests, statuses))}, indent=1)
 
 
-def pulled(one: Pulled, destination: Path, console: Console) -> None:
-    """One problem of a run that is being pulled; what was there already goes without saying."""
-    if one.state != "there":
-        text = Text(f"{one.state:<9}  {destination / one.label}")
-        text.stylize("green" if one.well else "red", 0, len(one.state))
-        if one.what:
-            text.append(f": {one.what}")
+def print_pull_outcome(outcome: PullOutcome, destination: Path, console: Console) -> None:
+    """Print the outcome of pulling one problem, unless its files were there already."""
+    if outcome.state != "there":
+        text = Text(f"{outcome.state:<9}  {destination / outcome.label}")
+        text.stylize("green" if outcome.is_present else "red", 0, len(outcome.state))
+        if outcome.detail:
+            text.append(f": {outcome.detail}")
         console.print(text, soft_wrap=True)
 
 
-def pulled_json(done: Sequence[Pulled]) -> str:
-    """The same for programs, all of it."""
-    rows = [{"problem": one.label, "state": one.state, "what": one.what} for one in done]
+def pull_outcomes_json(outcomes: Sequence[PullOutcome]) -> str:
+    """Return all outcomes of a pull as JSON."""
+    rows = [
+        {"problem": outcome.label, "state": outcome.state, "what": outcome.detail}
+        for outcome in outcomes
+    ]
     return json.dumps({"problems": rows}, indent=1)
 
 
-def planned(previews: Sequence[Preview]) -> Table:
-    """A plan: each problem, why it is run or not, and the memory that it will be given."""
-    shown = table()
+def plan_table(previews: Sequence[Preview]) -> Table:
+    """Return a table of a plan: each problem, why it is run or not, and its memory."""
+    shown = new_table()
     for name in ("problem", "why", "expected", "asks for", ""):
         shown.add_column(name, justify="right" if name in ("expected", "asks for") else "left")
     for preview in previews:
-        cells = [_gib(preview.peak_bytes), _gib(preview.memory_bytes)]
+        cells = [_format_gib(preview.peak_bytes), _format_gib(preview.memory_bytes)]
         shown.add_row(preview.item.label, preview.item.reason, *cells, preview.note)
     return shown
 
 
-def _gib(count: int | None) -> str:
+def _format_gib(count: int | None) -> str:
     return "" if count is None else f"{count / GIB:.2f} GiB"
 
 
 def plan_json(previews: Sequence[Preview]) -> str:
-    """The same for programs."""
+    """Return a plan as JSON."""
     rows = [
         {
             "problem": preview.item.problem.name,
@@ -246,9 +254,9 @@ def plan_json(previews: Sequence[Preview]) -> str:
     return json.dumps({"problems": rows}, indent=1)
 
 
-def one(done: LocalDecomposition, took_s: float, console: Console) -> None:
-    """Print what came of one problem; `took_s` is the wall time of the whole command."""
-    result = done.result
+def print_result(decomposition: LocalDecomposition, took_s: float, console: Console) -> None:
+    """Print the result of one problem; `took_s` is the wall time of the whole command."""
+    result = decomposition.result
     text = Text(f"{result.status}  {result.label}")
     text.stylize(COLOURS[result.status], 0, len(result.status))
     if result.reason:
@@ -256,41 +264,43 @@ def one(done: LocalDecomposition, took_s: float, console: Console) -> None:
     console.print(text, soft_wrap=True)
     if result.figures:
         by_level = result.figures.by_level
-        levels = ", ".join(counted(n, level) for level, n in by_level.items() if n)
-        components = f"{counted(result.figures.components, 'component')} ({levels})"
-        instances = counted(result.figures.kernel_instances, "kernel instance")
+        levels = ", ".join(pluralize(n, level) for level, n in by_level.items() if n)
+        components = f"{pluralize(result.figures.components, 'component')} ({levels})"
+        instances = pluralize(result.figures.kernel_instances, "kernel instance")
         console.print(f"{components}, {instances}", soft_wrap=True)
     if result.bitwise_equal is not None:
         equal = "to the last bit" if result.bitwise_equal else f"within {result.max_diff:.2g}"
         if result.status == "passed":
             console.print(f"the kernels put together equal the original {equal}")
     if result.decomposer:
-        _rounds(result.decomposer, console)
+        _print_rounds(result.decomposer, console)
     for sentence in result.warnings:
         console.print(f"but mind: {sentence}", soft_wrap=True)
     memory = f", {result.peak_memory_bytes / GIB:.2f} GiB" if result.peak_memory_bytes else ""
-    there = result.peak_device_bytes
-    on_device = f", {there / GIB:.2f} GiB on the device" if there else ""
+    device_bytes = result.peak_device_bytes
+    on_device = f", {device_bytes / GIB:.2f} GiB on the device" if device_bytes else ""
     console.print(f"{took_s:.1f} s{memory}{on_device}")
-    if done.earlier_stays:
-        console.print(f"the earlier one, which passed, stays: {done.directory}", soft_wrap=True)
+    if decomposition.earlier_stays:
+        console.print(
+            f"the earlier one, which passed, stays: {decomposition.directory}", soft_wrap=True
+        )
     elif set(result.files) - {problem_logs.LOG_PATH}:
-        console.print(f"look at: {done.directory}", soft_wrap=True)
-    if done.log is not None and result.status != "passed":
-        console.print(f"log:     {done.log}", soft_wrap=True)
+        console.print(f"look at: {decomposition.directory}", soft_wrap=True)
+    if decomposition.log is not None and result.status != "passed":
+        console.print(f"log:     {decomposition.log}", soft_wrap=True)
 
 
-def _rounds(done: Decomposer, console: Console) -> None:
-    """Who took it apart, and what came of each round."""
-    console.print(f"taken apart by {done.command}", soft_wrap=True)
-    for number, one in enumerate(done.rounds, start=1):
-        said = f": {one.findings[0]}" if one.findings else ""
-        line = f"  round {number}: {one.status} after {one.command_s:.1f} s{said}"
+def _print_rounds(decomposer: Decomposer, console: Console) -> None:
+    """Print the external decomposer's command, and the verdict of each round."""
+    console.print(f"taken apart by {decomposer.command}", soft_wrap=True)
+    for number, attempt in enumerate(decomposer.rounds, start=1):
+        finding = f": {attempt.findings[0]}" if attempt.findings else ""
+        line = f"  round {number}: {attempt.status} after {attempt.command_s:.1f} s{finding}"
         console.print(line, soft_wrap=True)
 
 
-def verdict(verified: LocalVerification, console: Console) -> None:
-    """One directory that was judged: its gates, and the first thing to fix."""
+def print_verdict(verified: LocalVerification, console: Console) -> None:
+    """Print the verdict on a directory: its status and reason, gates and warnings."""
     record = verified.record
     text = Text(f"{record.status}  {verified.directory}")
     text.stylize(COLOURS[record.status], 0, len(record.status))
@@ -300,13 +310,13 @@ def verdict(verified: LocalVerification, console: Console) -> None:
     for gate in (record.verification or {}).get("gates", []):
         difference = gate.get("max_diff")
         measured = "" if difference is None else f", largest difference {difference}"
-        checks = counted(len(gate["checks"]), "check")
+        checks = pluralize(len(gate["checks"]), "check")
         line = f"  {gate['gate']:<12} {gate['verdict']} ({checks}{measured})"
         console.print(line, soft_wrap=True)
     if verified.power:
         caught, uncaught = verified.power.caught, verified.power.uncaught
-        where = f" ({verified.power_file})" if verified.power_file else ""
-        line = f"  wrong kernels: {caught} caught, {uncaught} not{where}"
+        location = f" ({verified.power_file})" if verified.power_file else ""
+        line = f"  wrong kernels: {caught} caught, {uncaught} not{location}"
         console.print(line, soft_wrap=True)
     for sentence in record.warnings:
         console.print(f"  but mind: {sentence}", soft_wrap=True)
@@ -316,9 +326,9 @@ def verdict(verified: LocalVerification, console: Console) -> None:
         console.print(f"advice: {line}", soft_wrap=True)
 
 
-def problems(listed: Sequence[tuple[Problem, str]], console: Console) -> None:
-    """Problems by level, each with its idea."""
-    for level, group in groupby(listed, key=lambda pair: pair[0].source_level):
+def print_problem_list(problems: Sequence[tuple[Problem, str]], console: Console) -> None:
+    """Print problems by level, each with its idea."""
+    for level, group in groupby(problems, key=lambda pair: pair[0].source_level):
         members = list(group)
         console.print(f"{level} ({len(members)})", style="bold")
         width = max(len(problem.name) for problem, _ in members)
@@ -326,8 +336,8 @@ def problems(listed: Sequence[tuple[Problem, str]], console: Console) -> None:
             console.print(f"  {problem.name:<{width}}  {idea}", soft_wrap=True, markup=False)
 
 
-def problems_json(listed: Sequence[tuple[Problem, str]]) -> str:
-    """The same for programs."""
+def problems_json(problems: Sequence[tuple[Problem, str]]) -> str:
+    """Return problems with their ideas as JSON."""
     rows = [
         {
             "problem": problem.name,
@@ -336,6 +346,6 @@ def problems_json(listed: Sequence[tuple[Problem, str]]) -> str:
             "sha256": problem.sha256,
             "idea": idea,
         }
-        for problem, idea in listed
+        for problem, idea in problems
     ]
     return json.dumps({"problems": rows}, indent=1)

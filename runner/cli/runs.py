@@ -1,11 +1,11 @@
-"""Commands for runs that were made: see how they stand, copy them from a store."""
+"""Defines `kdrun pull` and `kdrun status`."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runner.cli.clusters import sent, show_run
+from runner.cli.clusters import show_run, show_sent_runs
 from runner.cli.completion import run_names
 from runner.cli.help import examples
 from runner.cli.options import (
@@ -47,14 +47,20 @@ def pull(
 
     console = new_console(stderr=as_json)
     settings = settings_from(flags, config)
-    place = destination or Path(run)
-    done = stored_results.pull_results(
-        settings, run, place, lambda one: run_tables.pulled(one, place, console)
+    directory = destination or Path(run)
+    outcomes = stored_results.pull_results(
+        settings,
+        run,
+        directory,
+        lambda outcome: run_tables.print_pull_outcome(outcome, directory, console),
     )
     if as_json:
-        click.echo(run_tables.pulled_json(done))
-    console.print(f"{sum(one.well for one in done)} of {len(done)} in {place}", soft_wrap=True)
-    return 0 if all(one.well for one in done) else 1
+        click.echo(run_tables.pull_outcomes_json(outcomes))
+    console.print(
+        f"{sum(outcome.is_present for outcome in outcomes)} of {len(outcomes)} in {directory}",
+        soft_wrap=True,
+    )
+    return 0 if all(outcome.is_present for outcome in outcomes) else 1
 
 
 @click.command(
@@ -86,14 +92,14 @@ def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, *
         raise click.UsageError(f"--status {statuses[0]}: of which run? Name a RUN, too.")
     settings = settings_from(flags, config)
     if settings.on_cluster is not None:
-        return sent(settings, run, statuses, as_json)
-    where, manifests = stored_results.read_manifests(settings, run)
+        return show_sent_runs(settings, run, statuses, as_json)
+    location, manifests = stored_results.read_manifests(settings, run)
     if as_json:
-        click.echo(run_tables.states_json(manifests, statuses))
+        click.echo(run_tables.runs_json(manifests, statuses))
     elif not manifests:
-        click.echo(f"no runs in {where}")
+        click.echo(f"no runs in {location}")
     elif run is None:
-        new_console().print(run_tables.states(manifests))
+        new_console().print(run_tables.runs_table(manifests))
     else:
-        show_run(manifests[0], where, statuses, settings)
+        show_run(manifests[0], location, statuses, settings)
     return 0

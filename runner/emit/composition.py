@@ -15,7 +15,7 @@ from runner.emit.naming.class_names import class_names
 from runner.emit.naming.value_names import identifier, make_unique
 from runner.emit.steps import original_name
 from runner.graph.ir import Ref
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 
@@ -97,8 +97,8 @@ def write_composition(
     main_text = main_block(emitter, root)
     head = _HEAD % {
         "title": title,
-        "instances": counted(len(kernels), "kernel instance"),
-        "files": counted(len(names), "file"),
+        "instances": pluralize(len(kernels), "kernel instance"),
+        "files": pluralize(len(names), "file"),
         "standard": standard_imports(main_text),
     }
     helper = "" if plain_call or not inputs else f"{_checks_function('tensors')}\n\n\n"

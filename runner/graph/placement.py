@@ -29,12 +29,12 @@ from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
     OpOverload,
+    disable_constant_folding,
     mixes_devices,
     tree_flatten,
     tree_map,
     tree_unflatten,
     without_guards,
-    without_known_numbers,
 )
 
 _DEVICE_QUERY = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
@@ -65,7 +65,7 @@ def note_placement(
         except Exception as error:
             if not _is_not_implemented(error):
                 raise
-            with without_known_numbers():
+            with disable_constant_folding():
                 device_trace = _trace_on_device(built, build)
     except MemoryError:
         raise

@@ -59,7 +59,7 @@ def describe_author_error(problem: Problem, error: BaseException) -> str:
         if frame := _author_frame(problem.path, link.__traceback__):
             if isinstance(link, ModuleNotFoundError) and link.name:
                 missing = _missing_module(problem, link)
-                return f"{missing.what}; {missing.hint}" if missing.hint else missing.what
+                return f"{missing.reason}; {missing.hint}" if missing.hint else missing.reason
             position = _format_position(problem.path, link.__traceback__)
             return f"{_format_error(link, problem.path, frame[0])}{position}"
     package = _package_frame(problem.path, error.__traceback__)

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.untrusted_files import read_file
 
 _INSTALL_FOLDERS = {"site-packages", "dist-packages"}
@@ -50,7 +50,7 @@ def package_identity(package: str) -> str:
             count += 1
             digest.update(f"{file.relative_to(location.parent).as_posix()}\0".encode())
             digest.update(file.read_bytes() + b"\0")
-    return f"sha256 {digest.hexdigest()[:12]} of {counted(count, 'file')}"
+    return f"sha256 {digest.hexdigest()[:12]} of {pluralize(count, 'file')}"
 
 
 def is_checkout(identity: str) -> bool:

@@ -17,7 +17,7 @@ from runner.problems.problem import (
     identify_problem,
     source_level,
 )
-from runner.quantities import counted
+from runner.quantities import pluralize
 
 KERNELBENCH = Path("data/kernelbench")
 """Path of the dataset that `kdrun data fetch` writes, in the working directory."""
@@ -192,7 +192,7 @@ def describe_origin(root: DataRoot, problems: Sequence[Problem]) -> str:
             sources.append(str(data))
         remaining = elsewhere
     if remaining:
-        sources.append(f"{counted(len(remaining), 'file')} named by path")
+        sources.append(f"{pluralize(len(remaining), 'file')} named by path")
     return " and ".join(sources)
 
 

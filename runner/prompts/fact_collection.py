@@ -29,7 +29,7 @@ def collect_facts(problem: Problem, mode: Mode = "eval") -> Facts:
         except NotImplementedError as error:
             raise CaptureError(problem.path, str(error)) from error
     except CaptureError as error:
-        return _observe_facts(problem, mode, error.what)
+        return _observe_facts(problem, mode, error.reason)
     program = Program(graph, recognize(graph))
     read_names = {name for op in graph.operations for name in op.refs()}
     paths = {graph.states[name].path for name in read_names if name in graph.states}

@@ -1,1 +1,1 @@
-"""What people look at: a run's page, the workload catalogue, a decomposition in the terminal."""
+"""Shows results: a run's web page, the workload catalogue, a decomposition in the terminal."""

@@ -1,7 +1,7 @@
-"""The catalogue: every unique workload of a level (kernels, fusions, ...) over all models of a run.
+"""Builds the catalogue: every unique workload of a level over all models of a run.
 
 The same convolution in two models is one workload here, although each decomposition has a file of
-it. What they share of the whole is said by FLOPs, by bytes, or by measured time.
+it. Each workload has its share of the run's FLOPs, bytes or measured time.
 """
 
 import ast
@@ -18,9 +18,9 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from runner.errors import UsageError, suggest_names
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.report.kernelbench import Limit, limits
-from runner.report.subject import Found, Subject
+from runner.report.subject import ReportProblem, Subject
 from runner.store.result import Document
 from runner.tree.document import Attribute, Level, Node
 from runner.untrusted_files import read_file
@@ -31,43 +31,43 @@ Mode = Literal["eval", "train"]
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
-class Use(Document):
-    """One model's use of a workload."""
+class WorkloadUse(Document):
+    """Says where one model uses a workload."""
 
     problem: str
-    """`level3/vit_block`."""
+    """Label of the problem, such as `level3/vit_block`."""
     path: str
-    """The component file in that decomposition."""
+    """Path of the component file in that problem's decomposition."""
     instances: int
     places: list[str]
     """Tree ids of the instances, in the order in which they run."""
 
 
 class Timing(Document):
-    """How long one run takes: the median of repeated runs, after a warm-up."""
+    """Holds the measured times of a workload: repeated runs after a warm-up."""
 
     median_s: float
     fastest_s: float
     slowest_s: float
     runs: int
     outliers: int
-    """Runs that took far longer than the median; they are in `runs`, and move no median."""
+    """Number of runs that took far longer than the median; `runs` counts them too."""
 
 
-class Workload(Document):
-    """One component at one size, and everything that uses it."""
+class CatalogueWorkload(Document):
+    """Describes one component at one size, and all its uses."""
 
     id: str
-    """Digest of what it computes; the same in every run and on every machine."""
+    """Digest of the computation; the same in every run and on every machine."""
     name: str
-    """Of its component file, in the first model that has it."""
+    """Name of its component file in the first model that uses it."""
     level: Level
     operation: str
-    """Of a kernel; of a fusion, layer or model what its file is named after: `attention_block`."""
+    """Operation of a kernel; else the file's name without the sizes, such as `attention_block`."""
     operations: list[str]
-    """Of the kernels inside, in the order in which they run."""
+    """Operations of the kernels inside, in the order in which they run."""
     family: str
-    """The same operation, attributes and dtypes, other sizes."""
+    """Name of the family: workloads with the same operation, attributes and dtypes."""
     mode: Mode
     attributes: dict[str, Attribute]
     input_shapes: dict[str, list[int]]
@@ -78,32 +78,32 @@ class Workload(Document):
     weight_dtypes: dict[str, str]
     flops: int
     bytes: int
-    """Of one instance: inputs, weights and outputs once each."""
+    """Bytes of one instance: inputs, weights and outputs once each."""
     instances: int
-    """Over all models."""
+    """Number of instances over all models."""
     share: float
-    """Of the whole, by the measure that the catalogue is sorted by."""
+    """Share of all workloads' total, by the measure that the catalogue is sorted by."""
     cumulative: float
-    """Of this and all before it."""
+    """Sum of the shares of this workload and all before it."""
     timing: Timing | None = None
     untimed: str | None = None
-    """Why there is no time, where one was asked for."""
+    """Why a workload that was to be measured has no time."""
     harness_limits: list[Limit]
-    """Why KernelBench's harness cannot judge it; empty where it can."""
-    uses: list[Use]
+    """Why KernelBench's harness cannot judge the workload; empty if it can."""
+    uses: list[WorkloadUse]
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def intensity(self) -> float:
-        """FLOPs a byte: below about ten, memory decides how fast it can be."""
+        """FLOPs per byte; below about ten, memory bandwidth limits the speed."""
         return round(self.flops / self.bytes, 3) if self.bytes else 0.0
 
 
 class Family(Document):
-    """Workloads that differ in nothing but size."""
+    """Sums up workloads that differ only in size."""
 
     name: str
-    """The operation with its attributes: `conv2d(kernel_size=3, padding=1) on 4-d float32`."""
+    """Operation with its attributes: `conv2d(kernel_size=3, padding=1) on 4-d float32`."""
     workloads: int
     instances: int
     problems: int
@@ -111,29 +111,29 @@ class Family(Document):
 
 
 class Point(Document):
-    """The first `workloads` of the catalogue are `share` of the whole."""
+    """A point of the curve: the first `workloads` of the catalogue make up `share` of the total."""
 
     share: float
     workloads: int
 
 
 class Catalogue(Document):
-    """All workloads, those with the largest share first."""
+    """Lists all workloads of one level, those with the largest share first."""
 
     title: str
     level: Level
     by: Measure
     problems: int
-    """Decompositions that were read."""
+    """Number of decompositions that were read."""
     instances: int
     flops: int
     bytes: int
     time_s: float | None = None
-    """Of all instances that have a time; absent where nothing was measured."""
+    """Time of all instances of measured workloads; absent if nothing was measured."""
     measured_on: str | None = None
     curve: list[Point]
     notes: list[str] = Field(default_factory=list)
-    workloads: list[Workload]
+    workloads: list[CatalogueWorkload]
     families: list[Family]
 
     def to_json(self) -> str:
@@ -141,42 +141,46 @@ class Catalogue(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """One component file of one model, and its instances there."""
+class ComponentInstances:
+    """A component file of one model, and its instances there."""
 
-    found: Found
+    problem: ReportProblem
     nodes: tuple[Node, ...]
 
     @property
     def file(self) -> Path:
-        return self.found.directory / self.nodes[0].path
+        return self.problem.directory / self.nodes[0].path
 
 
-def collect(subject: Subject, level: Level = "kernel") -> Catalogue:
+def collect_workloads(subject: Subject, level: Level = "kernel") -> Catalogue:
     """Return every unique workload of a level, sorted by FLOPs."""
-    groups: dict[tuple[Mode, str], list[Sighting]] = defaultdict(list)
+    groups: dict[tuple[Mode, str], list[ComponentInstances]] = defaultdict(list)
     notes = list(subject.notes)
-    for found in subject.decomposed:
-        lost, unidentified = [], 0
-        for sighting in _sightings(found, level):
-            node = sighting.nodes[0]
-            if not sighting.file.is_file():
-                lost.append(sighting.file.name)
+    for problem in subject.decompositions:
+        missing, unidentified = [], 0
+        for component in _find_components(problem, level):
+            node = component.nodes[0]
+            if not component.file.is_file():
+                missing.append(component.file.name)
                 continue
-            identity = node.identity if level == "kernel" else _by_code(sighting.file)
+            identity = node.identity if level == "kernel" else _digest_code(component.file)
             unidentified += identity is None
-            groups[(_mode(found), identity or _by_name(node))].append(sighting)
-        if lost:
-            notes.append(f"{found.label}: {counted(len(lost), f'{level} file')} lost: {lost[0]}.")
+            groups[(_mode(problem), identity or _digest_name(node))].append(component)
+        if missing:
+            notes.append(
+                f"{problem.label}: {pluralize(len(missing), f'{level} file')} lost: {missing[0]}."
+            )
         if unidentified:
-            of = counted(unidentified, f"{level} file")
-            notes.append(f"{found.label}: its tree identifies no workloads; {of} went by name.")
-    rows = _named_apart([_workload(key, sightings) for key, sightings in groups.items()])
-    whole = Catalogue(
+            count = pluralize(unidentified, f"{level} file")
+            notes.append(
+                f"{problem.label}: its tree identifies no workloads; {count} went by name."
+            )
+    rows = _make_names_unique([_workload(key, components) for key, components in groups.items()])
+    catalogue = Catalogue(
         title=subject.title,
         level=level,
         by="flops",
-        problems=len(subject.decomposed),
+        problems=len(subject.decompositions),
         instances=sum(row.instances for row in rows),
         flops=sum(row.flops * row.instances for row in rows),
         bytes=sum(row.bytes * row.instances for row in rows),
@@ -185,15 +189,15 @@ def collect(subject: Subject, level: Level = "kernel") -> Catalogue:
         workloads=rows,
         families=[],
     )
-    return sort(whole, "flops")
+    return sort_catalogue(catalogue, "flops")
 
 
-def sort(catalogue: Catalogue, by: Measure) -> Catalogue:
-    """The same, by another measure: shares, order, curve and families."""
+def sort_catalogue(catalogue: Catalogue, by: Measure) -> Catalogue:
+    """Return the catalogue sorted by a measure, with shares, curve and families by it."""
     amounts = {row.id + row.mode: _amount(row, by) for row in catalogue.workloads}
     total = sum(amounts.values())
 
-    def share_of(row: Workload) -> float:
+    def share_of(row: CatalogueWorkload) -> float:
         return amounts[row.id + row.mode] / total if total else 0.0
 
     ordered = sorted(catalogue.workloads, key=lambda row: (-share_of(row), -row.bytes, row.name))
@@ -213,43 +217,47 @@ def sort(catalogue: Catalogue, by: Measure) -> Catalogue:
 
 
 def curve(cumulative: Sequence[float]) -> list[Point]:
-    """How few of them make up how much."""
+    """Return, for each share in SHARES, how many of the first workloads make it up."""
     points = []
     for share in SHARES:
-        needed = next((n for n, c in enumerate(cumulative, 1) if c >= share - 1e-9), None)
-        if needed is not None:
-            points.append(Point(share=share, workloads=needed))
+        count = next((n for n, c in enumerate(cumulative, 1) if c >= share - 1e-9), None)
+        if count is not None:
+            points.append(Point(share=share, workloads=count))
     return points
 
 
-def choose(catalogue: Catalogue, operations: Sequence[str], first: int | None) -> list[Workload]:
-    """Return the first so many workloads that run some operations, or of all for none.
+def choose_workloads(
+    catalogue: Catalogue, operations: Sequence[str], first: int | None
+) -> list[CatalogueWorkload]:
+    """Return the first workloads that run one of the operations; of all workloads if none is given.
 
     Raises:
         UsageError: no workload has such an operation.
     """
-    run = {row.id: {row.operation, *row.operations} for row in catalogue.workloads}
-    known = sorted(set().union(*run.values()))
+    operations_by_id = {row.id: {row.operation, *row.operations} for row in catalogue.workloads}
+    known_operations = sorted(set().union(*operations_by_id.values()))
     for operation in operations:
-        if operation not in known:
-            hint = suggest_names(operation, known)
+        if operation not in known_operations:
+            hint = suggest_names(operation, known_operations)
             raise UsageError(
                 f"--operation {operation}: no {catalogue.level} here does it", hint=hint
             )
-    wanted = {*operations}
-    chosen = [row for row in catalogue.workloads if not wanted or wanted & run[row.id]]
+    requested = {*operations}
+    chosen = [
+        row for row in catalogue.workloads if not requested or requested & operations_by_id[row.id]
+    ]
     return chosen[:first]
 
 
-def source_of(workload: Workload, subject: Subject) -> Path:
-    """The component file in the first model that has it."""
+def source_of(workload: CatalogueWorkload, subject: Subject) -> Path:
+    """Return the path of the component file in the first model that uses the workload."""
     use = workload.uses[0]
-    place = next(found for found in subject.problems if found.label == use.problem)
-    return place.directory / use.path
+    problem = next(candidate for candidate in subject.problems if candidate.label == use.problem)
+    return problem.directory / use.path
 
 
-def to_rows(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
-    """A flat record each, for tables that other programs read."""
+def to_rows(workloads: Iterable[CatalogueWorkload]) -> list[dict[str, Any]]:
+    """Return a flat record for each workload, for tables that other programs read."""
     rows = []
     for row in workloads:
         record = row.model_dump(exclude={"timing"})
@@ -265,28 +273,28 @@ def to_rows(workloads: Iterable[Workload]) -> list[dict[str, Any]]:
     return rows
 
 
-def _amount(row: Workload, by: Measure) -> float:
+def _amount(row: CatalogueWorkload, by: Measure) -> float:
     if by == "time":
         return row.timing.median_s * row.instances if row.timing else 0.0
     return float((row.flops if by == "flops" else row.bytes) * row.instances)
 
 
-def _sightings(found: Found, level: Level) -> Iterable[Sighting]:
-    assert found.tree is not None
+def _find_components(problem: ReportProblem, level: Level) -> Iterable[ComponentInstances]:
+    assert problem.tree is not None
     files: dict[str, list[Node]] = {}
-    for node in found.tree.nodes.values():
+    for node in problem.tree.nodes.values():
         if node.level == level:
             files.setdefault(node.path, []).append(node)
-    return [Sighting(found, tuple(nodes)) for nodes in files.values()]
+    return [ComponentInstances(problem, tuple(nodes)) for nodes in files.values()]
 
 
-def _mode(found: Found) -> Mode:
-    assert found.tree is not None
-    return found.tree.metadata.mode
+def _mode(problem: ReportProblem) -> Mode:
+    assert problem.tree is not None
+    return problem.tree.metadata.mode
 
 
-def _by_code(file: Path) -> str | None:
-    """Digest of a component's code without its docstring; None where it is no Python."""
+def _digest_code(file: Path) -> str | None:
+    """Return a digest of a component's code without its docstring; None if it is not Python."""
     try:
         code = ast.parse(read_file(file))
     except (SyntaxError, ValueError):
@@ -296,24 +304,24 @@ def _by_code(file: Path) -> str | None:
     return hashlib.sha256(ast.dump(code).encode()).hexdigest()[:16]
 
 
-def _by_name(node: Node) -> str:
-    """What stands for an identity where a tree says none: the file's name and its tensors."""
+def _digest_name(node: Node) -> str:
+    """Return a digest of the file's name and tensors, for a tree that has no identities."""
     facts = (Path(node.path).stem, node.operations, node.input_shapes, node.input_dtypes)
     return hashlib.sha256(repr((*facts, node.input_strides)).encode()).hexdigest()[:16]
 
 
-def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
-    node = sightings[0].nodes[0]
+def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> CatalogueWorkload:
+    node = components[0].nodes[0]
     name = Path(node.path).stem
     operation = node.operation or (name if node.level == "kernel" else re.split(r"_\d", name)[0])
-    return Workload(
+    return CatalogueWorkload(
         id=key[1],
         name=name,
         level=node.level,
         operation=operation,
         operations=node.operations,
         family=node.family or operation,
-        mode=_mode(sightings[0].found),
+        mode=_mode(components[0].problem),
         attributes=node.attributes,
         input_shapes=node.input_shapes,
         input_dtypes=node.input_dtypes,
@@ -323,28 +331,28 @@ def _workload(key: tuple[Mode, str], sightings: list[Sighting]) -> Workload:
         weight_dtypes=node.weight_dtypes,
         flops=node.flops,
         bytes=node.bytes,
-        instances=sum(len(sighting.nodes) for sighting in sightings),
+        instances=sum(len(component.nodes) for component in components),
         share=0,
         cumulative=0,
         harness_limits=limits(node),
         uses=[
-            Use(
-                problem=sighting.found.label,
-                path=sighting.nodes[0].path,
-                instances=len(sighting.nodes),
-                places=[n.id for n in sighting.nodes],
+            WorkloadUse(
+                problem=component.problem.label,
+                path=component.nodes[0].path,
+                instances=len(component.nodes),
+                places=[n.id for n in component.nodes],
             )
-            for sighting in sightings
+            for component in components
         ],
     )
 
 
-def _named_apart(rows: list[Workload]) -> list[Workload]:
-    """Names are unique within a model only: what shares one here says its inputs, too."""
-    for extra in (_inputs, lambda row: row.id[:8], lambda row: row.mode):
+def _make_names_unique(rows: list[CatalogueWorkload]) -> list[CatalogueWorkload]:
+    """Make names unique, which they are only within a model: add input shapes, then the digest."""
+    for suffix in (_input_shapes, lambda row: row.id[:8], lambda row: row.mode):
         counts = Counter(row.name for row in rows)
         rows = [
-            row.model_copy(update={"name": f"{row.name}_{extra(row)}"})
+            row.model_copy(update={"name": f"{row.name}_{suffix(row)}"})
             if counts[row.name] > 1
             else row
             for row in rows
@@ -352,13 +360,13 @@ def _named_apart(rows: list[Workload]) -> list[Workload]:
     return rows
 
 
-def _inputs(row: Workload) -> str:
+def _input_shapes(row: CatalogueWorkload) -> str:
     shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes.values()][:3]
     return "_".join(dict.fromkeys(shapes)) or "none"
 
 
-def _families(workloads: Sequence[Workload]) -> list[Family]:
-    members: dict[str, list[Workload]] = defaultdict(list)
+def _families(workloads: Sequence[CatalogueWorkload]) -> list[Family]:
+    members: dict[str, list[CatalogueWorkload]] = defaultdict(list)
     for row in workloads:
         members[row.family].append(row)
     rows = [

@@ -1,4 +1,4 @@
-"""The catalogue as text: the workloads, the families, the curve."""
+"""Prints the catalogue as text: its workloads or families, and its totals."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,16 +7,28 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.quantities import counted, flops, size
-from runner.report.catalogue import Catalogue, Workload
+from runner.quantities import flops, pluralize, size
+from runner.report.catalogue import Catalogue, CatalogueWorkload
 from runner.report.units import seconds, tensors
 
-WORD = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
-RIGHT = {"instances", "models", "FLOPs", "bytes", "FLOP/B", "time", "share", "sum", "workloads"}
+MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
+RIGHT_ALIGNED = {
+    "instances",
+    "models",
+    "FLOPs",
+    "bytes",
+    "FLOP/B",
+    "time",
+    "share",
+    "sum",
+    "workloads",
+}
 
 
-def show(catalogue: Catalogue, chosen: Sequence[Workload], shown: int, console: Console) -> None:
-    """The workloads with the largest share, then what the whole is."""
+def show_workloads(
+    catalogue: Catalogue, chosen: Sequence[CatalogueWorkload], shown: int, console: Console
+) -> None:
+    """Print the workloads with the largest share, then the totals of the catalogue."""
     timed = catalogue.by == "time"
     columns = ["workload", "tensors", "instances", "models", "FLOPs", "bytes", "FLOP/B"]
     table = _table([*columns, *(["time"] if timed else []), "share", "sum"])
@@ -35,11 +47,11 @@ def show(catalogue: Catalogue, chosen: Sequence[Workload], shown: int, console: 
     console.print(table)
     if len(chosen) > shown:
         console.print(f"... and {len(chosen) - shown} more; --first, --json and --parquet have all")
-    _whole(catalogue, console)
+    _show_totals(catalogue, console)
 
 
 def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
-    """The families with the largest share."""
+    """Print the families with the largest share, then the totals of the catalogue."""
     table = _table(["family", "workloads", "instances", "models", "share"])
     for family in catalogue.families[:shown]:
         counts = (family.workloads, family.instances, family.problems)
@@ -49,19 +61,20 @@ def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
         console.print(
             f"... and {len(catalogue.families) - shown} more; --first and --json have all"
         )
-    _whole(catalogue, console)
+    _show_totals(catalogue, console)
 
 
-def _whole(catalogue: Catalogue, console: Console) -> None:
+def _show_totals(catalogue: Catalogue, console: Console) -> None:
     console.print(
-        f"\n{catalogue.title}: {counted(len(catalogue.workloads), 'unique workload')} in "
+        f"\n{catalogue.title}: {pluralize(len(catalogue.workloads), 'unique workload')} in "
         f"{len(catalogue.families)} {'family' if len(catalogue.families) == 1 else 'families'}, "
-        f"{counted(catalogue.instances, 'instance')} in {counted(catalogue.problems, 'model')}, "
+        f"{pluralize(catalogue.instances, 'instance')} in "
+        f"{pluralize(catalogue.problems, 'model')}, "
         f"{flops(catalogue.flops)}, {size(catalogue.bytes)} moved",
         soft_wrap=True,
     )
     if catalogue.measured_on and catalogue.time_s is not None:
-        timed = counted(sum(row.timing is not None for row in catalogue.workloads), "workload")
+        timed = pluralize(sum(row.timing is not None for row in catalogue.workloads), "workload")
         console.print(
             f"measured on {catalogue.measured_on}: {timed}, "
             f"{seconds(catalogue.time_s)} for all their instances",
@@ -69,31 +82,33 @@ def _whole(catalogue: Catalogue, console: Console) -> None:
         )
     if limited := Counter(limit for row in catalogue.workloads for limit in row.harness_limits):
         count = sum(bool(row.harness_limits) for row in catalogue.workloads)
-        why = ", ".join(f"{limit} ({number})" for limit, number in limited.most_common())
+        reasons = ", ".join(f"{limit} ({number})" for limit, number in limited.most_common())
         console.print(
-            f"KernelBench's harness cannot judge {count} of them: {why}; --json says which",
+            f"KernelBench's harness cannot judge {count} of them: {reasons}; --json says which",
             soft_wrap=True,
         )
     points = [f"{p.workloads} are {100 * p.share:.0f}%" for p in catalogue.curve if p.share < 1]
     if points:
-        console.print(f"of the {WORD[catalogue.by]}, the first {', '.join(points)}", soft_wrap=True)
+        console.print(
+            f"of the {MEASURE_NAMES[catalogue.by]}, the first {', '.join(points)}", soft_wrap=True
+        )
     for note in catalogue.notes:
         console.print(f"but mind: {note}", soft_wrap=True)
 
 
-def _time(row: Workload) -> str:
+def _time(row: CatalogueWorkload) -> str:
     if row.timing is None:
         return row.untimed or ""
     far = f" ({row.timing.outliers} of {row.timing.runs} far slower)" if row.timing.outliers else ""
     return seconds(row.timing.median_s) + far
 
 
-def _shares(row: Workload) -> tuple[str, str]:
+def _shares(row: CatalogueWorkload) -> tuple[str, str]:
     return f"{100 * row.share:.1f}%", f"{100 * row.cumulative:.1f}%"
 
 
 def _table(columns: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for name in columns:
-        table.add_column(name, justify="right" if name in RIGHT else "left")
+        table.add_column(name, justify="right" if name in RIGHT_ALIGNED else "left")
     return table

@@ -1,9 +1,9 @@
-"""Definitions: workloads as FlashInfer-Bench and SOL-ExecBench describe them.
+"""Writes workloads as definitions, the form that FlashInfer-Bench and SOL-ExecBench read.
 
-A definition is a function of named tensors whose dimensions are named axes. Members of a family
-share one, with the sizes that vary as `var` axes, where the function has no size in it and random
-tensors are as good as the model's; any other workload has a definition of its own, of constants,
-with the component's own class and inputs in it.
+A definition is a function of named tensors whose dimensions are named axes. Workloads of a family
+share a definition, in which the sizes that vary are `var` axes, if the function's code holds no
+sizes and random inputs are as good as the model's. Any other workload has a definition of its own
+with constant axes, which contains the component's class and draws its own inputs.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner.report.catalogue import Workload
-from runner.report.kernel_function import Function, as_function, has_sizes
+from runner.report.catalogue import CatalogueWorkload
+from runner.report.kernel_function import KernelFunction, has_sizes, rewrite_as_function
 
 ITEM_BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "bool": 1,
 }  # fmt: skip
-"""The dtypes that both formats have."""
+"""Bytes per element of the dtypes that both formats have."""
 FLASHINFER_LACKS = {"float64"}
 ENTRYPOINT = "make_inputs"
 ANY_VALUES = (
@@ -35,35 +35,35 @@ ANY_VALUES = (
     "adaptive_", "mean", "sum", "scaled_dot_product", "swiglu", "rms_norm", "transpose_copy",
     "permute_copy", "stack", "pad", "hardtanh", "leaky_relu", "hardswish", "mish", "elu",
 )  # fmt: skip
-"""Operations that normal values suit as well as those which reach them in the model."""
+"""Prefixes of operations for which normal random inputs are as good as the model's values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
-    """A named tensor of a kernel."""
+class DefinitionTensor:
+    """A named input, weight or output of a workload."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     weight: str | None = None
     plain: bool = True
-    """Normal random values, contiguous, are as good as what the component draws."""
+    """Whether contiguous normal random values are as good as those that the component draws."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """One workload, ready to be defined."""
+class DefinitionSubject:
+    """A workload with all that its definition is made from."""
 
-    workload: Workload
+    workload: CatalogueWorkload
     source: str
     file: Path
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    function: Function | None
+    inputs: tuple[DefinitionTensor, ...]
+    outputs: tuple[DefinitionTensor, ...]
+    function: KernelFunction | None
 
     @property
     def general(self) -> bool:
-        """Its function holds no size, and random tensors will do."""
+        """Whether the function's code holds no sizes and random inputs are good enough."""
         return (
             self.function is not None
             and all(tensor.plain for tensor in self.inputs)
@@ -72,51 +72,51 @@ class Subject:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The number of dimensions of each input and output: a bias may broadcast from several."""
+        """Number of dimensions of each input and output; a bias may broadcast from several."""
         return tuple(len(tensor.shape) for tensor in (*self.inputs, *self.outputs))
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What both formats share, and the workloads that belong to it."""
+    """A definition as both formats have it, with its workloads."""
 
     name: str
     document: dict[str, Any]
     workloads: list[dict[str, Any]]
-    subjects: tuple[Subject, ...]
+    subjects: tuple[DefinitionSubject, ...]
     custom: bool
-    """Its inputs are made by its own code."""
+    """Whether the definition's own code makes its inputs."""
     notes: list[str] = field(default_factory=list)
 
 
-def read(workload: Workload, file: Path) -> Subject:
-    """What there is to say of a workload's tensors.
+def read_subject(workload: CatalogueWorkload, file: Path) -> DefinitionSubject:
+    """Read a workload's component file, and describe its tensors.
 
     Raises:
-        ValueError: a dtype that neither format has, or a tree that does not say all.
+        ValueError: the formats lack one of the dtypes, or the tree lacks the dtypes of weights.
     """
     if workload.weight_dtypes.keys() != workload.weight_shapes.keys():
         raise ValueError("its tree does not say the dtypes of weights: decompose the problem again")
     source = file.read_text(encoding="utf-8")
     weights = list(workload.weight_shapes)
-    function = as_function(source, weights, workload.mode)
+    function = rewrite_as_function(source, weights, workload.mode)
     operations = workload.operations or [workload.operation]
     any_values = all(operation.startswith(ANY_VALUES) for operation in operations)
-    drawn = _drawn(source, any_values=any_values)
-    given = {a.weight: a.name for a in function.arguments if a.weight} if function else {}
+    plain_inputs = _find_plain_inputs(source, any_values=any_values)
+    argument_names = {a.weight: a.name for a in function.arguments if a.weight} if function else {}
     inputs = [
-        Tensor(
+        DefinitionTensor(
             name,
             tuple(shape),
             workload.input_dtypes[name],
             None,
-            index < len(drawn) and drawn[index],
+            index < len(plain_inputs) and plain_inputs[index],
         )
         for index, (name, shape) in enumerate(workload.input_shapes.items())
     ]
     inputs += [
-        Tensor(
-            given.get(weight, _identifier(weight, {t.name for t in inputs})),
+        DefinitionTensor(
+            argument_names.get(weight, _identifier(weight, {t.name for t in inputs})),
             tuple(shape),
             workload.weight_dtypes[weight],
             weight,
@@ -124,33 +124,35 @@ def read(workload: Workload, file: Path) -> Subject:
         )
         for weight, shape in workload.weight_shapes.items()
     ]
-    taken = {tensor.name for tensor in inputs}
+    input_names = {tensor.name for tensor in inputs}
     outputs = [
-        Tensor(_identifier(name, taken), tuple(shape), workload.output_dtypes[name])
+        DefinitionTensor(_identifier(name, input_names), tuple(shape), workload.output_dtypes[name])
         for name, shape in workload.output_shapes.items()
     ]
-    strange = {t.dtype for t in (*inputs, *outputs)} - ITEM_BYTES.keys()
-    if strange:
-        raise ValueError(f"dtype {', '.join(sorted(strange))}")
-    return Subject(workload, source, file, tuple(inputs), tuple(outputs), function)
+    unsupported = {t.dtype for t in (*inputs, *outputs)} - ITEM_BYTES.keys()
+    if unsupported:
+        raise ValueError(f"dtype {', '.join(sorted(unsupported))}")
+    return DefinitionSubject(workload, source, file, tuple(inputs), tuple(outputs), function)
 
 
-def define(subjects: Sequence[Subject]) -> list[Definition]:
-    """Definitions of all of them: families together where that can be, the others alone."""
-    families: dict[tuple[str, str, tuple[int, ...]], list[Subject]] = defaultdict(list)
+def define_workloads(subjects: Sequence[DefinitionSubject]) -> list[Definition]:
+    """Return the definitions of workloads: shared by a family where possible, else one for each."""
+    families: dict[tuple[str, str, tuple[int, ...]], list[DefinitionSubject]] = defaultdict(list)
     for subject in subjects:
-        shared = _anonymous(subject.function) if subject.function and subject.general else None
+        shared = (
+            _number_arguments(subject.function) if subject.function and subject.general else None
+        )
         key = (subject.workload.family, shared or subject.workload.id, subject.ranks)
         families[key].append(subject)
-    found: list[Definition] = []
+    definitions: list[Definition] = []
     for members in families.values():
-        together = _family(members) if members[0].general else None
-        found += [together] if together else [_alone(member) for member in members]
-    return found
+        definition = _define_family(members) if members[0].general else None
+        definitions += [definition] if definition else [_define_one(member) for member in members]
+    return definitions
 
 
-def _anonymous(function: Function) -> str:
-    """The function with numbers for its arguments' names, which are their authors'."""
+def _number_arguments(function: KernelFunction) -> str:
+    """Return the function's text with numbered arguments: their names are the authors' choice."""
     numbers = {argument.name: f"a{i}" for i, argument in enumerate(function.arguments)}
     code = ast.parse(function.text)
     for node in ast.walk(code):
@@ -161,30 +163,30 @@ def _anonymous(function: Function) -> str:
     return ast.unparse(code)
 
 
-def _family(members: list[Subject]) -> Definition | None:
-    """One definition with the sizes that vary as axes; None where an output's follows from none."""
+def _define_family(members: list[DefinitionSubject]) -> Definition | None:
+    """Return one definition with varying sizes as axes; None if only outputs have such a size."""
     first = members[0]
     slots: dict[tuple[int, ...], str] = {}
     axes: dict[str, dict[str, Any]] = {}
     shapes: dict[str, list[str]] = {}
-    for place, tensor in enumerate((*first.inputs, *first.outputs)):
+    for position, tensor in enumerate((*first.inputs, *first.outputs)):
         shapes[tensor.name] = []
         for dimension in range(len(tensor.shape)):
-            values = tuple((*m.inputs, *m.outputs)[place].shape[dimension] for m in members)
+            values = tuple((*m.inputs, *m.outputs)[position].shape[dimension] for m in members)
             varies = len(set(values)) > 1
             if values not in slots:
-                if varies and place >= len(first.inputs):
+                if varies and position >= len(first.inputs):
                     return None
                 slots[values] = f"{tensor.name}_d{dimension}"
                 axes[slots[values]] = (
                     {"type": "var"} if varies else {"type": "const", "value": values[0]}
                 )
             shapes[tensor.name].append(slots[values])
-    named = {name: values for values, name in slots.items()}
+    sizes = {name: values for values, name in slots.items()}
     workloads = [
         {
             "uuid": _uuid(member),
-            "axes": {n: named[n][i] for n, axis in axes.items() if axis["type"] == "var"},
+            "axes": {n: sizes[n][i] for n, axis in axes.items() if axis["type"] == "var"},
             "inputs": {tensor.name: {"type": "random"} for tensor in first.inputs},
         }
         for i, member in enumerate(members)
@@ -192,14 +194,14 @@ def _family(members: list[Subject]) -> Definition | None:
     assert first.function is not None
     name = first.workload.name
     if len(members) > 1:
-        shared = f"{first.workload.family} {first.ranks} {_anonymous(first.function)}"
+        shared = f"{first.workload.family} {first.ranks} {_number_arguments(first.function)}"
         name = f"{_op(first)}_{hashlib.sha256(shared.encode()).hexdigest()[:12]}"
     document = _document(name, first, axes, shapes, first.function.text)
     return Definition(name, document, workloads, tuple(members), custom=False)
 
 
-def _alone(subject: Subject) -> Definition:
-    """One workload: every axis a constant, its inputs as the component draws them."""
+def _define_one(subject: DefinitionSubject) -> Definition:
+    """Return a definition of one workload: constant axes, inputs as the component draws them."""
     axes: dict[str, dict[str, Any]] = {}
     by_value: dict[int, str] = {}
     shapes: dict[str, list[str]] = {}
@@ -215,13 +217,13 @@ def _alone(subject: Subject) -> Definition:
         "inputs": {tensor.name: {"type": "custom"} for tensor in subject.inputs},
     }
     name = subject.workload.name
-    document = _document(name, subject, axes, shapes, own_code(subject))
+    document = _document(name, subject, axes, shapes, component_code(subject))
     document["custom_inputs_entrypoint"] = ENTRYPOINT
     return Definition(name, document, [workload], (subject,), custom=True)
 
 
-def own_code(subject: Subject) -> str:
-    """The component's class and inputs, a `run` that takes its weights, and what makes them all."""
+def component_code(subject: DefinitionSubject) -> str:
+    """Return code with the component's class, a `run` that takes its weights, and its inputs."""
     body = [
         node
         for node in ast.parse(subject.source).body
@@ -229,42 +231,42 @@ def own_code(subject: Subject) -> str:
         or (isinstance(node, ast.FunctionDef) and node.name == "get_inputs")
     ]
     imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
-    others = [n for n in body if not isinstance(n, ast.Import | ast.ImportFrom)]
+    definitions = [n for n in body if not isinstance(n, ast.Import | ast.ImportFrom)]
     names = [tensor.name for tensor in subject.inputs]
     weights = [tensor for tensor in subject.inputs if tensor.weight]
-    given = [tensor.name for tensor in subject.inputs if not tensor.weight]
+    input_names = [tensor.name for tensor in subject.inputs if not tensor.weight]
     mapping = ", ".join(f"{t.weight!r}: {t.name}" for t in weights)
-    tuple_of = f"({', '.join(given)}{',' if len(given) == 1 else ''})"
+    inputs_tuple = f"({', '.join(input_names)}{',' if len(input_names) == 1 else ''})"
     train = subject.workload.mode == "train"
     device = f"{names[0]}.device" if names else '"cpu"'
-    drawn = "\n".join(
-        [f"    made[{name!r}] = drawn[{i}]" for i, name in enumerate(given)]
+    assignments = "\n".join(
+        [f"    made[{name!r}] = drawn[{i}]" for i, name in enumerate(input_names)]
         + [f"    made[{t.name!r}] = state[{t.weight!r}]" for t in weights]
     )
     return "\n\n\n".join(
         [
             "\n".join(["import functools", *(ast.unparse(node) for node in imports)]),
-            *(ast.unparse(node) for node in others),
+            *(ast.unparse(node) for node in definitions),
             f"@functools.cache\ndef _model(device):\n    return Model().train({train}).to(device)",
             f"@torch.no_grad()\ndef run({', '.join(names)}):\n"
             f"    model = _model(str({device}))\n"
-            f"    return torch.func.functional_call(model, {{{mapping}}}, {tuple_of})",
+            f"    return torch.func.functional_call(model, {{{mapping}}}, {inputs_tuple})",
             f"def {ENTRYPOINT}(axes_and_scalars, device):\n"
             "    with torch.device(device):  # made there: moving a view would pack it together\n"
             "        state, drawn, made = Model().state_dict(), get_inputs(), {}\n"
-            f"{drawn}\n    return made\n",
+            f"{assignments}\n    return made\n",
         ]
     )
 
 
 def _document(
     name: str,
-    subject: Subject,
+    subject: DefinitionSubject,
     axes: dict[str, dict[str, Any]],
     shapes: dict[str, list[str]],
     reference: str,
 ) -> dict[str, Any]:
-    def specs(tensors: Sequence[Tensor]) -> dict[str, Any]:
+    def specs(tensors: Sequence[DefinitionTensor]) -> dict[str, Any]:
         return {t.name: {"shape": shapes[t.name], "dtype": t.dtype} for t in tensors}
 
     uses = len(subject.workload.uses)
@@ -281,48 +283,48 @@ def _document(
 
 
 def to_lines(records: Sequence[dict[str, Any]]) -> str:
-    """JSON lines."""
+    """Return the records as JSON lines."""
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def _op(subject: Subject) -> str:
+def _op(subject: DefinitionSubject) -> str:
     return re.sub(r"\W+", "_", subject.workload.operation).strip("_")
 
 
-def _uuid(subject: Subject) -> str:
-    """The same workload has the same everywhere."""
+def _uuid(subject: DefinitionSubject) -> str:
+    """Return a UUID that is the same for the same workload in every run and on every machine."""
     return str(
         uuid.uuid5(uuid.NAMESPACE_OID, f"kdrun {subject.workload.mode} {subject.workload.id}")
     )
 
 
-def _identifier(name: str, taken: set[str]) -> str:
+def _identifier(name: str, used_names: set[str]) -> str:
     word = re.sub(r"\W+", "_", name)
-    return word if word not in taken else f"{word}_of_kernel"
+    return word if word not in used_names else f"{word}_of_kernel"
 
 
-def _drawn(source: str, any_values: bool) -> list[bool]:
-    """For each input, whether contiguous normal values stand for what get_inputs() draws."""
+def _find_plain_inputs(source: str, any_values: bool) -> list[bool]:
+    """Return for each input whether contiguous normal values can replace those of get_inputs()."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == "get_inputs":
-            last = node.body[-1]
-            if len(node.body) == 1 and isinstance(last, ast.Return):
-                elements = getattr(last.value, "elts", [])
+            statement = node.body[-1]
+            if len(node.body) == 1 and isinstance(statement, ast.Return):
+                elements = getattr(statement.value, "elts", [])
                 return [_is_plain(element, any_values) for element in elements]
     return []
 
 
 def _is_plain(node: ast.expr, any_values: bool) -> bool:
-    """`torch.randn(...)`, and where values make no difference also one with `.abs()` and such."""
-    called = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
-    names = {ast.unparse(f) for f in called if not isinstance(f, ast.Attribute)}
-    for function in called:
+    """Return whether an input is `torch.randn(...)`; with `any_values` also `.abs()` of it etc."""
+    callees = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+    names = {ast.unparse(f) for f in callees if not isinstance(f, ast.Attribute)}
+    for function in callees:
         if isinstance(function, ast.Attribute):
             of_torch = ast.unparse(function.value) == "torch"
             names.add(f"torch.{function.attr}" if of_torch else function.attr)
-    if names == {"torch.randn"}:  # a scale makes no difference
+    if names == {"torch.randn"}:  # a scaled torch.randn is as good
         return isinstance(node, (ast.Call, ast.BinOp)) or any_values
-    drawn = names & {"torch.randn", "torch.rand"}
+    generators = names & {"torch.randn", "torch.rand"}
     functions = {"torch.relu", "torch.sigmoid", "torch.tanh", "torch.exp"}
-    known = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"} | functions
-    return any_values and bool(drawn) and names <= known
+    plain_names = {"torch.randn", "torch.rand", "abs", "clamp", "float", "relu"} | functions
+    return any_values and bool(generators) and names <= plain_names

@@ -1,7 +1,7 @@
-"""This file knows about how two decompositions differ: levels, kernels, coverage.
+"""Compares two decompositions: levels, kernels, coverage.
 
-Of two versions of kdrun, or a person's and ours. Kernels are compared by what they compute, not by
-what their files are called.
+They may come from two versions of kdrun, or one of them from a person. Kernels are compared by
+their operations and tensors, not by the names of their files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from runner.quantities import counted, flops, share
+from runner.quantities import flops, pluralize, share
 from runner.report.units import tensors
 from runner.tree.document import LEVEL_NUMBER, Node, Tree
 from runner.tree.version_1 import read_any_version
@@ -24,58 +24,58 @@ from runner.tree.version_1 import read_any_version
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two, counted."""
+    """Counts of one of the two decompositions."""
 
     directory: str
     source_sha256: str
     kdrun_version: str
     mode: str
     files: dict[str, int]
-    """Component files by level."""
+    """Number of component files by level."""
     instances: dict[str, int]
-    """Nodes by level."""
+    """Number of nodes of the tree by level."""
     operations: dict[str, int]
-    """Kernel instances by operation."""
+    """Number of kernel instances by operation."""
     flops: int
     bytes: int
-    """Of all kernel instances."""
+    """Bytes of all kernel instances, as `flops` are FLOPs of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A kernel that one of them has more often than the other."""
+    """A kernel that one of the decompositions has more often than the other."""
 
     kernel: str
-    """Its file in the one that has it."""
+    """Name of its file in a decomposition that has it."""
     operation: str
     tensors: str
     a: int
     b: int
-    """Instances in each."""
+    """Number of instances in the second decomposition; `a` is that of the first."""
     flops: int
-    """Of one instance."""
+    """FLOPs of one instance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """Two decompositions, side by side."""
+class TreeDifference:
+    """The comparison of two decompositions."""
 
     a: Side
     b: Side
     changes: tuple[Change, ...]
     shared: int
-    """Kernel instances that both have."""
+    """Number of kernel instances that both have."""
     shared_flops: int
     rewritten: int
-    """Unique kernels on the same tensors in both, whose workload is not the same."""
+    """Number of unique kernels on the same tensors in both whose code differs."""
     respelled: tuple[str, ...]
-    """Some of them, by file."""
+    """File names of the first of these kernels."""
     unidentified: int
-    """Unique kernels on the same tensors in both, of which a tree does not say the workload."""
+    """Number of unique kernels on the same tensors in both that a tree gives no identity of."""
 
     @property
     def same(self) -> bool:
-        """Nothing that matters differs: not the names of files, nor who wrote them."""
+        """Whether the decompositions are equal, apart from file names and from who wrote them."""
         return (
             not self.changes
             and not self.rewritten
@@ -86,58 +86,60 @@ class Difference:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the comparison as a JSON document, for programs."""
         return {"same": self.same} | asdict(self)
 
 
-def compare(first: Path, second: Path) -> Difference:
+def compare_decompositions(first: Path, second: Path) -> TreeDifference:
     """Compare two decomposition directories.
 
     Raises:
-        DecompositionError: one of them is none.
+        DecompositionError: one of the directories is not a decomposition.
     """
-    one, two = read_any_version(first), read_any_version(second)
-    kernels_one, kernels_two = _kernels(one), _kernels(two)
+    tree_a, tree_b = read_any_version(first), read_any_version(second)
+    kernels_a, kernels_b = _kernels(tree_a), _kernels(tree_b)
     changes = []
-    for key in {**kernels_one, **kernels_two}:
-        in_a, in_b = kernels_one.get(key, []), kernels_two.get(key, [])
-        if len(in_a) != len(in_b):
-            node = (in_a or in_b)[0]
-            into = tensors(node.input_shapes, node.input_dtypes) or "nothing"
-            out = tensors(node.output_shapes, node.output_dtypes)
-            said = f"{into} → {out}"
-            name = _operation(node)
+    for key in {**kernels_a, **kernels_b}:
+        nodes_a, nodes_b = kernels_a.get(key, []), kernels_b.get(key, [])
+        if len(nodes_a) != len(nodes_b):
+            node = (nodes_a or nodes_b)[0]
+            inputs = tensors(node.input_shapes, node.input_dtypes) or "nothing"
+            outputs = tensors(node.output_shapes, node.output_dtypes)
+            shapes = f"{inputs} → {outputs}"
+            operation = _operation(node)
             changes.append(
-                Change(Path(node.path).name, name, said, len(in_a), len(in_b), node.flops)
+                Change(
+                    Path(node.path).name, operation, shapes, len(nodes_a), len(nodes_b), node.flops
+                )
             )
     changes.sort(key=lambda c: (-abs(c.a - c.b) * c.flops, c.kernel))
-    both = [
-        (kernels_one[key][0], min(len(kernels_one[key]), len(kernels_two[key])))
-        for key in kernels_one.keys() & kernels_two.keys()
+    shared = [
+        (kernels_a[key][0], min(len(kernels_a[key]), len(kernels_b[key])))
+        for key in kernels_a.keys() & kernels_b.keys()
     ]
-    respelled, unidentified = _respelled(kernels_one, kernels_two)
-    return Difference(
-        a=_side(first, one),
-        b=_side(second, two),
+    rewritten, unidentified = _find_rewritten(kernels_a, kernels_b)
+    return TreeDifference(
+        a=_side(first, tree_a),
+        b=_side(second, tree_b),
         changes=tuple(changes),
-        shared=sum(count for _, count in both),
-        shared_flops=sum(node.flops * count for node, count in both),
-        rewritten=len(respelled),
-        respelled=tuple(respelled[:8]),
+        shared=sum(count for _, count in shared),
+        shared_flops=sum(node.flops * count for node, count in shared),
+        rewritten=len(rewritten),
+        respelled=tuple(rewritten[:8]),
         unidentified=unidentified,
     )
 
 
 def _kernels(tree: Tree) -> dict[Hashable, list[Node]]:
-    found: dict[Hashable, list[Node]] = {}
+    kernels: dict[Hashable, list[Node]] = {}
     for node in tree.nodes.values():
         if node.level == "kernel":
-            found.setdefault(_signature(node), []).append(node)
-    return found
+            kernels.setdefault(_signature(node), []).append(node)
+    return kernels
 
 
 def _signature(node: Node) -> Hashable:
-    """The operations of a kernel and the tensors that it runs on, whatever they are called."""
+    """Return a kernel's operation and its tensors' shapes and dtypes, without their names."""
     return (
         node.operation,
         tuple(sorted(_tensors(node.input_shapes, node.input_dtypes))),
@@ -152,17 +154,22 @@ def _tensors(
     return [(tuple(shape), dtypes[name]) for name, shape in shapes.items()]
 
 
-def _respelled(
-    kernels_one: dict[Hashable, list[Node]], kernels_two: dict[Hashable, list[Node]]
+def _find_rewritten(
+    kernels_a: dict[Hashable, list[Node]], kernels_b: dict[Hashable, list[Node]]
 ) -> tuple[list[str], int]:
-    """Kernels on the same tensors whose workloads differ; and how many trees identify none of."""
+    """Return the files of kernels on the same tensors whose identities differ.
+
+    The second value is the number of kernels that have no identity in one of the trees.
+    """
     names, unidentified = [], 0
-    for key in kernels_one.keys() & kernels_two.keys():
-        mine, theirs = ({node.identity for node in k[key]} for k in (kernels_one, kernels_two))
-        if None in mine | theirs:
+    for key in kernels_a.keys() & kernels_b.keys():
+        identities_a, identities_b = (
+            {node.identity for node in k[key]} for k in (kernels_a, kernels_b)
+        )
+        if None in identities_a | identities_b:
             unidentified += 1
-        elif mine != theirs:
-            names.append(Path(kernels_one[key][0].path).name)
+        elif identities_a != identities_b:
+            names.append(Path(kernels_a[key][0].path).name)
     return sorted(names), unidentified
 
 
@@ -189,8 +196,8 @@ def _side(directory: Path, tree: Tree) -> Side:
     )
 
 
-def show(difference: Difference, console: Console, most: int = 20) -> None:
-    """Levels, then operations that differ, then kernels, those with the most work first."""
+def show_difference(difference: TreeDifference, console: Console, max_changes: int = 20) -> None:
+    """Print levels, then operations that differ, then kernels, those with the most work first."""
     a, b = difference.a, difference.b
     console.print(f"A  {a.directory}  (kdrun {a.kdrun_version}, {a.mode})", soft_wrap=True)
     console.print(f"B  {b.directory}  (kdrun {b.kdrun_version}, {b.mode})", soft_wrap=True)
@@ -198,26 +205,26 @@ def show(difference: Difference, console: Console, most: int = 20) -> None:
         console.print("the problem files differ", style="yellow")
     console.print()
     console.print(_levels(a, b))
-    both = f"{counted(difference.shared, 'kernel instance')} in both"
+    shared_count = f"{pluralize(difference.shared, 'kernel instance')} in both"
     console.print(
-        f"\n{both}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
+        f"\n{shared_count}: {share(difference.shared_flops, a.flops)} of A's FLOPs, "
         f"{share(difference.shared_flops, b.flops)} of B's"
     )
     if difference.rewritten:
         names = ", ".join(difference.respelled)
         console.print(
-            f"same tensors, other code: {counted(difference.rewritten, 'kernel')} ({names})",
+            f"same tensors, other code: {pluralize(difference.rewritten, 'kernel')} ({names})",
             soft_wrap=True,
         )
     if difference.unidentified:
-        kernels = counted(difference.unidentified, "kernel")
+        kernels = pluralize(difference.unidentified, "kernel")
         are = "is" if difference.unidentified == 1 else "are"
         console.print(f"{kernels} {are} compared by their tensors alone", soft_wrap=True)
     if difference.changes:
         console.print()
-        console.print(_changes(difference, most))
-    if len(difference.changes) > most:
-        console.print(f"... and {len(difference.changes) - most} more; --json has all")
+        console.print(_changes(difference, max_changes))
+    if len(difference.changes) > max_changes:
+        console.print(f"... and {len(difference.changes) - max_changes} more; --json has all")
     console.print("\nthe same" if difference.same else "\nthey differ")
 
 
@@ -238,9 +245,14 @@ def _levels(a: Side, b: Side) -> Table:
         for name in names
         if a.operations.get(name, 0) != b.operations.get(name, 0)
     ]
-    for name, left, right in rows:
-        if left or right:
-            shown.add_row(name, str(left), str(right), f"{right - left:+d}" if right - left else "")
+    for name, count_a, count_b in rows:
+        if count_a or count_b:
+            shown.add_row(
+                name,
+                str(count_a),
+                str(count_b),
+                f"{count_b - count_a:+d}" if count_b - count_a else "",
+            )
     shown.add_row(
         "FLOPs", flops(a.flops), flops(b.flops), "" if a.flops == b.flops else _times(a, b)
     )
@@ -251,8 +263,8 @@ def _times(a: Side, b: Side) -> str:
     return f"×{b.flops / a.flops:.3g}" if a.flops else ""
 
 
-def _changes(difference: Difference, most: int) -> Table:
+def _changes(difference: TreeDifference, max_changes: int) -> Table:
     shown = _table("kernel", "operation", "tensors", "A", "B")
-    for change in difference.changes[:most]:
+    for change in difference.changes[:max_changes]:
         shown.add_row(change.kernel, change.operation, change.tensors, str(change.a), str(change.b))
     return shown

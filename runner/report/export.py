@@ -1,4 +1,4 @@
-"""Workloads written for other tools: KernelBench, SOL-ExecBench and FlashInfer-Bench.
+"""Exports workloads for other tools: KernelBench, SOL-ExecBench and FlashInfer-Bench.
 
 `kernelbench/level<N>/<n>_<name>.py`, `sol-execbench/<name>/{definition.json, workload.jsonl}`,
 `flashinfer-bench/{definitions, workloads, blob}/...`.
@@ -17,15 +17,15 @@ from typing import Any
 from runner.batch.child.child_process import Request, close_fork_server, run_child
 from runner.batch.cluster import usable_bytes
 from runner.errors import StoreError, UsageError
-from runner.quantities import counted, size
-from runner.report.catalogue import Workload, source_of
+from runner.quantities import pluralize, size
+from runner.report.catalogue import CatalogueWorkload, source_of
 from runner.report.definitions import (
     FLASHINFER_LACKS,
     ITEM_BYTES,
     Definition,
-    Tensor,
-    define,
-    read,
+    DefinitionTensor,
+    define_workloads,
+    read_subject,
     to_lines,
 )
 from runner.report.kernelbench import EXPLANATIONS, LEVELS, precision, problem_text
@@ -36,7 +36,7 @@ _write = partial(write_atomically, setting="--export")
 MOST_BLOB_BYTES = 256 << 20
 TIMEOUT_S = 300.0
 NOT_JUDGED = "not_judged"
-"""Folder in `kernelbench/` for what its harness cannot judge; no loader takes it for a level."""
+"""Folder in `kernelbench/` for workloads that its harness cannot judge; loaders skip it."""
 
 _README = """# Workloads of {title}
 
@@ -68,21 +68,21 @@ _LIMITED = """
 
 
 def export(
-    chosen: Sequence[Workload],
+    chosen: Sequence[CatalogueWorkload],
     subject: Subject,
     directory: Path,
     *,
     with_inputs: bool = False,
     memory_bytes: int | None = None,
 ) -> list[str]:
-    """Write the workloads in all three formats; return what could not be said, a sentence each.
+    """Write the workloads in all three formats; return what could not be written, a sentence each.
 
-    `with_inputs`: draw the inputs that FlashInfer-Bench cannot draw, and store them.
+    With `with_inputs`, the inputs that FlashInfer-Bench cannot draw are drawn and stored.
 
     Raises:
-        UsageError: the directory holds something.
-        StoreError: it cannot be written to.
-        ClusterError: there is no memory to draw inputs in.
+        UsageError: the directory is not empty.
+        StoreError: the directory cannot be written to.
+        ClusterError: there is not enough memory to draw inputs.
     """
     from runner import __version__
 
@@ -96,75 +96,76 @@ def export(
         file = source_of(row, subject)
         folder = NOT_JUDGED if row.harness_limits else f"level{LEVELS[row.level]}"
         numbers[folder] += 1
-        place = f"{folder}/{numbers[folder]}_{row.name}.py"
+        path = f"{folder}/{numbers[folder]}_{row.name}.py"
         text = file.read_text(encoding="utf-8")
-        _write(directory / "kernelbench" / place, problem_text(text, row.mode))
+        _write(directory / "kernelbench" / path, problem_text(text, row.mode))
         index.append(
             {
-                "kernelbench": place,
+                "kernelbench": path,
                 "precision": precision({**row.input_dtypes, **row.weight_dtypes}),
                 "definition": None,
             }
             | row.model_dump(mode="json", exclude_none=True)
         )
         try:
-            subjects.append(read(row, file))
+            subjects.append(read_subject(row, file))
         except ValueError as error:
             notes.append(f"{row.name} has no definition: {error}")
-    definitions = define(subjects)
-    of = {member.workload.name: d.name for d in definitions for member in d.subjects}
+    definitions = define_workloads(subjects)
+    definition_names = {member.workload.name: d.name for d in definitions for member in d.subjects}
     for entry in index:
-        entry["definition"] = of.get(entry["name"])
+        entry["definition"] = definition_names.get(entry["name"])
     for definition in definitions:
-        _sol_execbench(definition, directory / "sol-execbench" / definition.name)
+        _write_sol_execbench(definition, directory / "sol-execbench" / definition.name)
     root = directory / "flashinfer-bench"
-    notes += _flashinfer_bench(definitions, root, with_inputs, memory_bytes)
+    notes += _write_flashinfer_bench(definitions, root, with_inputs, memory_bytes)
     _write(directory / "index.json", json.dumps(index, indent=1) + "\n")
     readme = _README.format(
         title=subject.title,
         version=__version__,
-        count=counted(len(chosen), "workload"),
+        count=pluralize(len(chosen), "workload"),
         level=LEVELS[chosen[0].level] if chosen else 1,
-        limited=_limited(chosen),
+        limited=_limits_paragraph(chosen),
         notes="".join(f"\nMind: {note}.\n" for note in notes),
     )
     _write(directory / "README.md", readme)
     return notes
 
 
-def _limited(chosen: Sequence[Workload]) -> str:
-    """The README's paragraph on what KernelBench's harness cannot judge; empty where it can all."""
-    limited = Counter(limit for row in chosen for limit in row.harness_limits)
-    reasons = [f"- {limit} ({n}): {EXPLANATIONS[limit]}" for limit, n in limited.most_common()]
+def _limits_paragraph(chosen: Sequence[CatalogueWorkload]) -> str:
+    """Return the README's paragraph on workloads that the harness cannot judge, if any."""
+    counts = Counter(limit for row in chosen for limit in row.harness_limits)
+    reasons = [f"- {limit} ({n}): {EXPLANATIONS[limit]}" for limit, n in counts.most_common()]
     count = sum(bool(row.harness_limits) for row in chosen)
     return _LIMITED.format(folder=NOT_JUDGED, count=count, reasons="\n".join(reasons)) * (count > 0)
 
 
-def _sol_execbench(definition: Definition, folder: Path) -> None:
+def _write_sol_execbench(definition: Definition, folder: Path) -> None:
     _write(folder / "definition.json", json.dumps(definition.document, indent=2) + "\n")
     _write(folder / "workload.jsonl", to_lines(definition.workloads))
 
 
-def _flashinfer_bench(
+def _write_flashinfer_bench(
     definitions: Sequence[Definition], root: Path, with_inputs: bool, memory_bytes: int | None
 ) -> list[str]:
-    """Write definitions whose inputs are random; others too where their inputs may be stored.
+    """Write FlashInfer-Bench's files; return what could not be written, a sentence each.
 
-    FlashInfer-Bench has no inputs that a definition's own code draws.
+    FlashInfer-Bench cannot call a definition's own code to draw inputs. So definitions that need
+    such inputs are written only with `with_inputs`, which stores the inputs in files.
     """
     notes = []
-    left: list[str] = []
-    left_bytes = 0
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+    skipped: list[str] = []
+    skipped_bytes = 0
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         try:
             for definition in definitions:
-                if needed := 0 if with_inputs else _bytes(_special(definition)):
-                    left.append(definition.name)
-                    left_bytes += needed
+                if needed_bytes := 0 if with_inputs else _total_bytes(_stored_inputs(definition)):
+                    skipped.append(definition.name)
+                    skipped_bytes += needed_bytes
                     continue
                 try:
                     records = [
-                        _recorded(definition, workload, root, Path(aside), memory_bytes)
+                        _workload_record(definition, workload, root, Path(folder), memory_bytes)
                         for workload in definition.workloads
                     ]
                 except ValueError as error:
@@ -173,95 +174,96 @@ def _flashinfer_bench(
                 document = {
                     k: v for k, v in definition.document.items() if k != "custom_inputs_entrypoint"
                 } | {"tags": ["kdrun"]}
-                place = f"{document['op_type']}/{definition.name}"
-                _write(root / f"definitions/{place}.json", json.dumps(document, indent=2) + "\n")
-                _write(root / f"workloads/{place}.jsonl", to_lines(records))
+                path = f"{document['op_type']}/{definition.name}"
+                _write(root / f"definitions/{path}.json", json.dumps(document, indent=2) + "\n")
+                _write(root / f"workloads/{path}.jsonl", to_lines(records))
         finally:
             close_fork_server()
-    if left:
+    if skipped:
         notes.append(
-            f"{counted(len(left), 'definition')} {'is' if len(left) == 1 else 'are'} not in "
+            f"{pluralize(len(skipped), 'definition')} "
+            f"{'is' if len(skipped) == 1 else 'are'} not in "
             "flashinfer-bench/, whose format cannot draw their inputs: --with-inputs stores them "
-            f"({size(left_bytes)}); first {left[0]}"
+            f"({size(skipped_bytes)}); first {skipped[0]}"
         )
     return notes
 
 
-def _special(definition: Definition) -> list[Tensor]:
-    """Inputs of a definition that random values cannot stand for."""
+def _stored_inputs(definition: Definition) -> list[DefinitionTensor]:
+    """Return the inputs of a definition that random values cannot replace."""
     inputs = definition.subjects[0].inputs if definition.custom else ()
     return [tensor for tensor in inputs if not tensor.plain]
 
 
-def _bytes(tensors: Sequence[Tensor]) -> int:
+def _total_bytes(tensors: Sequence[DefinitionTensor]) -> int:
     return sum(prod(tensor.shape) * ITEM_BYTES[tensor.dtype] for tensor in tensors)
 
 
-def _recorded(
+def _workload_record(
     definition: Definition,
     workload: dict[str, Any],
     root: Path,
-    aside: Path,
+    folder: Path,
     memory_bytes: int | None,
 ) -> dict[str, Any]:
     subject = definition.subjects[0]
     tensors = (*subject.inputs, *subject.outputs)
-    lacking = {tensor.dtype for tensor in tensors} & FLASHINFER_LACKS
-    if lacking:
-        raise ValueError(f"it has no {', '.join(lacking)}")
+    unsupported = {tensor.dtype for tensor in tensors} & FLASHINFER_LACKS
+    if unsupported:
+        raise ValueError(f"it has no {', '.join(unsupported)}")
     inputs = workload["inputs"]
     if definition.custom:
         inputs = {tensor.name: {"type": "random"} for tensor in subject.inputs}
-        if special := _special(definition):
+        if stored := _stored_inputs(definition):
             relative = (
                 f"blob/workloads/{definition.document['op_type']}/{definition.name}.safetensors"
             )
-            wanted = {t.name: t.weight if t.weight else subject.inputs.index(t) for t in special}
-            _draw(subject.file, wanted, root / relative, aside, memory_bytes)
-            for tensor in special:
+            sources = {t.name: t.weight if t.weight else subject.inputs.index(t) for t in stored}
+            _draw_tensors(subject.file, sources, root / relative, folder, memory_bytes)
+            for tensor in stored:
                 inputs[tensor.name] = {
                     "type": "safetensors",
                     "path": relative,
                     "tensor_key": tensor.name,
                 }
-    recorded = {"axes": workload["axes"], "inputs": inputs, "uuid": workload["uuid"]}
+    recorded_workload = {"axes": workload["axes"], "inputs": inputs, "uuid": workload["uuid"]}
     return {
         "definition": definition.name,
-        "workload": recorded,
+        "workload": recorded_workload,
         "solution": None,
         "evaluation": None,
     }
 
 
-def _draw(
+def _draw_tensors(
     file: Path,
-    wanted: dict[str, str | int],
+    sources: dict[str, str | int],
     path: Path,
-    aside: Path,
+    folder: Path,
     memory_bytes: int | None,
 ) -> None:
-    drawn = aside / "drawn"
+    temporary = folder / "drawn"
     argument = {
         "file": str(file.absolute()),
-        "wanted": wanted,
-        "to": str(drawn),
+        "wanted": sources,
+        "to": str(temporary),
         "most_bytes": MOST_BLOB_BYTES,
     }
     outcome = run_child(
         Request(
             function="runner.report.tensor_files:draw",
             argument=json.dumps(argument),
-            directory=aside,
-            log=aside / "log",
+            directory=folder,
+            log=folder / "log",
             memory_bytes=usable_bytes(memory_bytes),
             timeout_s=TIMEOUT_S,
         )
     )
-    said = json.loads(outcome.answer)["error"] if outcome.answer else outcome.describe_end()
-    if said:
-        raise ValueError(f"its inputs cannot be drawn: {said}")
+    failure = json.loads(outcome.answer)["error"] if outcome.answer else outcome.describe_end()
+    if failure:
+        raise ValueError(f"its inputs cannot be drawn: {failure}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(drawn, path)
+        shutil.move(temporary, path)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}", hint="choose another directory") from error

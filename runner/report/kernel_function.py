@@ -1,7 +1,7 @@
-"""This file knows about writing a kernel's class as one function of its tensors, weights included.
+"""Rewrites a kernel's class as one function of its tensors, weights included.
 
-`self.fc(x)` with `self.fc = nn.Linear(...)` becomes `F.linear(x, weight, bias)`. What keeps more
-state than its weights (a recurrent layer, a table that is computed) has no such form here.
+`self.fc(x)` with `self.fc = nn.Linear(...)` becomes `F.linear(x, weight, bias)`. A kernel with
+other state than its weights (a recurrent layer, a computed table) cannot be rewritten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ _TRANSPOSED = (
     ("stride", "1"), ("padding", "0"), ("output_padding", "0"), ("groups", "1"), ("dilation", "1"),
 )  # fmt: skip
 
-# Module -> function, weights in the function's order, attributes with what is usual.
 FUNCTIONS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] = {
     "Linear": ("F.linear", ("weight", "bias"), ()),
     **{f"Conv{d}d": (f"F.conv{d}d", ("weight", "bias"), _CONV) for d in (1, 2, 3)},
@@ -32,33 +31,36 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]] =
     },
     "Embedding": ("F.embedding", ("weight",), (("padding_idx", "None"),)),
 }
-"""A batch norm is that of eval(): its statistics are inputs."""
+"""Function, weights in its order, and attributes with their defaults, by module class.
+
+Batch norms are those of eval() mode: their statistics are inputs.
+"""
 
 
 SHAPES = {"view", "reshape", "expand", "repeat", "zeros", "ones", "randn", "empty", "full", "rand",
           "arange", "split", "eye"}  # fmt: skip
-"""Calls whose numbers are sizes."""
+"""Functions and methods whose integer arguments are sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A tensor that `run` is given."""
+    """A tensor argument of `run`."""
 
     name: str
     weight: str | None
-    """Its name in the component; None: it is an input of the component's forward."""
+    """Name of the weight in the component; None for an input of the component's forward."""
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
-    """A kernel as text: `def run(x, weight, bias): ...`, with what it imports."""
+class KernelFunction:
+    """A kernel as a function: imports and `def run(x, weight, bias): ...`."""
 
     arguments: tuple[Argument, ...]
     text: str
 
 
-def as_function(source: str, weights: list[str], mode: str) -> Function | None:
-    """The kernel file as one function, or None where it has no such form."""
+def rewrite_as_function(source: str, weights: list[str], mode: str) -> KernelFunction | None:
+    """Return a kernel file's code as one function, or None if it cannot be rewritten."""
     classes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
     if len(classes) != 1:
         return None
@@ -66,33 +68,33 @@ def as_function(source: str, weights: list[str], mode: str) -> Function | None:
     forward = methods.get("forward")
     if forward is None:
         return None
-    modules = _modules(methods.get("__init__"))
+    modules = _read_modules(methods.get("__init__"))
     if modules is None or (
         mode == "train" and any("Batch" in kind for kind, _ in modules.values())
     ):
         return None
-    rewriting = _Rewriting(modules, weights, {a.arg for a in forward.args.args[1:]})
-    body = [rewriting.visit(statement) for statement in forward.body]
-    if rewriting.failed or set(rewriting.given) != set(weights):
+    rewriter = _Rewriter(modules, weights, {a.arg for a in forward.args.args[1:]})
+    body = [rewriter.visit(statement) for statement in forward.body]
+    if rewriter.failed or set(rewriter.argument_names) != set(weights):
         return None
     inputs = [Argument(a.arg, None) for a in forward.args.args[1:]]
-    arguments = (*inputs, *(Argument(rewriting.given[w], w) for w in weights))
+    arguments = (*inputs, *(Argument(rewriter.argument_names[w], w) for w in weights))
     head = f"def run({', '.join(a.name for a in arguments)}):"
-    lines = [f"    {line}" for each in body for line in ast.unparse(each).splitlines()]
-    return Function(arguments, f"{_imports(lines)}\n\n{head}\n" + "\n".join(lines) + "\n")
+    lines = [f"    {line}" for rewritten in body for line in ast.unparse(rewritten).splitlines()]
+    return KernelFunction(arguments, f"{_imports(lines)}\n\n{head}\n" + "\n".join(lines) + "\n")
 
 
 def has_sizes(text: str) -> bool:
-    """Whether a number in the code says how large something is, which holds for one size alone."""
-    sized: list[ast.expr | None] = []
+    """Return whether the code holds a number that is a size, and so works for one size only."""
+    sizes: list[ast.expr | None] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Slice):
-            sized += [node.lower, node.upper]
+            sizes += [node.lower, node.upper]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in SHAPES:
-            sized += node.args
+            sizes += node.args
     return any(
         isinstance(number, ast.Constant) and type(number.value) is int and number.value > 1
-        for expression in sized
+        for expression in sizes
         if isinstance(expression, ast.Constant | ast.Tuple | ast.List)
         for number in ast.walk(expression)
     )
@@ -107,15 +109,16 @@ def _imports(lines: list[str]) -> str:
     return "\n".join(needed) + "\n"
 
 
-def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str]]] | None:
-    """Attribute -> (module, its arguments); None where __init__ does anything else than make them.
+def _read_modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str]]] | None:
+    """Return the module class and arguments of each attribute, by name.
 
-    Parameters are in `weights` already, whatever they start from.
+    None if `__init__` does anything but create modules and parameters. The initial values of
+    parameters do not matter: the function gets its weights as arguments.
     """
-    found: dict[str, tuple[str, dict[str, str]]] = {}
+    modules: dict[str, tuple[str, dict[str, str]]] = {}
     for statement in init.body[1:] if init else []:
         if isinstance(statement, ast.Expr) and "register_buffer" not in ast.unparse(statement):
-            continue  # a value to start from
+            continue  # an initial value of a parameter
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             return None
         kind = ast.unparse(statement.value.func)
@@ -125,28 +128,33 @@ def _modules(init: ast.FunctionDef | None) -> dict[str, tuple[str, dict[str, str
         if kind.removeprefix("nn.") not in FUNCTIONS or statement.value.args:
             return None
         words = {str(k.arg): ast.unparse(k.value) for k in statement.value.keywords}
-        found[target.removeprefix("self.")] = (kind.removeprefix("nn."), words)
-    return found
+        modules[target.removeprefix("self.")] = (kind.removeprefix("nn."), words)
+    return modules
 
 
-class _Rewriting(ast.NodeTransformer):
+class _Rewriter(ast.NodeTransformer):
+    """Replaces calls of modules and reads of weights by functions and arguments."""
+
     def __init__(
-        self, modules: dict[str, tuple[str, dict[str, str]]], weights: list[str], taken: set[str]
+        self,
+        modules: dict[str, tuple[str, dict[str, str]]],
+        weights: list[str],
+        input_names: set[str],
     ) -> None:
         self.modules = modules
         self.weights = set(weights)
-        self.taken = taken
-        self.given: dict[str, str] = {}
-        """Weight -> the argument that it is."""
+        self.input_names = input_names
+        self.argument_names: dict[str, str] = {}
+        """Name of the argument that replaces each weight."""
         self.failed = False
 
     def _argument(self, weight: str) -> str:
-        if weight not in self.given:
+        if weight not in self.argument_names:
             short = weight.rpartition(".")[2]
-            used = {*self.taken, *self.given.values()}
-            name = short if short not in used else weight.replace(".", "_")
-            self.given[weight] = name if name not in used else f"{name}_of_kernel"
-        return self.given[weight]
+            used_names = {*self.input_names, *self.argument_names.values()}
+            name = short if short not in used_names else weight.replace(".", "_")
+            self.argument_names[weight] = name if name not in used_names else f"{name}_of_kernel"
+        return self.argument_names[weight]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         called = ast.unparse(node.func)
@@ -156,17 +164,19 @@ class _Rewriting(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def _call(self, attribute: str, given: ast.expr) -> ast.AST:
+    def _call(self, attribute: str, argument: ast.expr) -> ast.AST:
         kind, words = self.modules[attribute]
         function, names, attributes = FUNCTIONS[kind]
-        arguments = [ast.unparse(given)]
+        arguments = [ast.unparse(argument)]
         for name in names:
             weight = f"{attribute}.{name}"
             arguments.append(self._argument(weight) if weight in self.weights else "None")
         while arguments[-1] == "None":
             arguments.pop()
         arguments += [
-            f"{name}={words[name]}" for name, usual in attributes if words.get(name, usual) != usual
+            f"{name}={words[name]}"
+            for name, default in attributes
+            if words.get(name, default) != default
         ]
         return ast.parse(f"{function}({', '.join(arguments)})", mode="eval").body
 

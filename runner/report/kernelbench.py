@@ -1,8 +1,8 @@
-"""KernelBench's harness: which workloads it cannot judge, and components as files that suit it.
+"""Finds workloads that KernelBench's harness cannot judge, and adapts components to the harness.
 
-It builds `Model` of a problem and `ModelNew` of an answer, casts every input to one floating-point
-dtype, moves it to a GPU, and compares the two outputs in five trials. `docs/kernelbench.md` says
-what follows from that.
+The harness builds `Model` of a problem and `ModelNew` of an answer, casts every input to one
+floating-point dtype, moves it to a GPU, and compares the two outputs in five trials.
+`docs/kernelbench.md` describes the consequences.
 """
 
 import ast
@@ -20,7 +20,7 @@ LEVELS = {"kernel": 1, "fusion": 2, "layer": 3, "model": 3}
 """KernelBench's level for each abstraction level: operations, fusions, architectures."""
 GPU_BYTES = 80 << 30
 _FLOATING = {"float64", "float32", "float16", "bfloat16"}
-"""Dtypes that a cast to another of them leaves meaning the same: an 8-bit one has its own range."""
+"""Dtypes that can be cast to each other; an 8-bit dtype has a range of its own."""
 _COMPLEX = {"complex64", "complex128"}
 _PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
 _MODE_MATTERS = re.compile(r"nn\.(BatchNorm|InstanceNorm|Dropout|AlphaDropout)")
@@ -50,40 +50,40 @@ EXPLANATIONS: dict[Limit, str] = {
 
 
 def limits(node: Node) -> list[Limit]:
-    """Return why the harness cannot judge a component; empty where it can."""
-    found: list[Limit] = []
+    """Return the reasons why the harness cannot judge a component; empty if it can."""
+    reasons: list[Limit] = []
     if not node.input_shapes:
-        found.append("no input")
+        reasons.append("no input")
     if not _FLOATING.issuperset(node.input_dtypes.values()):
-        found.append("input that is not floating-point")
+        reasons.append("input that is not floating-point")
     if len(node.output_shapes) != 1:
-        found.append("several outputs")
+        reasons.append("several outputs")
     if not (_FLOATING | _COMPLEX).issuperset(node.output_dtypes.values()):
-        found.append("output that is not floating-point")
+        reasons.append("output that is not floating-point")
     if {*node.operations} & ((RANDOM - {"rrelu"}) | DROPOUTS) or node.attributes.get("dropout_p"):
-        found.append("random numbers")
+        reasons.append("random numbers")
     if _needed_bytes(node) > GPU_BYTES:
-        found.append("more memory than 80 GiB")
-    return found
+        reasons.append("more memory than 80 GiB")
+    return reasons
 
 
 def precision(dtypes: Mapping[str, str]) -> str:
-    """Return the `precision` that the harness has to be given for inputs and weights of these."""
+    """Return the harness's `precision` argument for inputs and weights of these dtypes."""
     codes = [code for dtype, code in _PRECISIONS.items() if dtype in dtypes.values()]
     return codes[0] if codes else "fp32"
 
 
 def problem_text(text: str, mode: str) -> str:
-    """Return a component as a problem that means the same when the harness calls it.
+    """Return a component's text as a problem that computes the same when the harness calls it.
 
-    The harness never calls `eval()`, and packs windows of larger tensors together when it casts or
-    moves inputs: the file makes its mode and the layout of its inputs itself.
+    The harness never calls `eval()`, and makes views of larger tensors contiguous when it casts or
+    moves inputs. So the file sets its mode and makes such views itself.
     """
-    return _with_layouts(_with_mode(text, mode))
+    return _move_views_into_forward(_set_mode(text, mode))
 
 
-def _with_mode(text: str, mode: str) -> str:
-    build = _function(text, "__init__")
+def _set_mode(text: str, mode: str) -> str:
+    build = _find_function(text, "__init__")
     if mode == "train" or build is None or not _MODE_MATTERS.search(text):
         return text
     lines = text.splitlines()
@@ -94,31 +94,31 @@ def _with_mode(text: str, mode: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """An input that is a view of another tensor, which cannot be cast or moved as it is."""
+    """An input that is a view of another tensor, and loses its layout if it is cast or moved."""
 
     argument: str
     source: str
-    """Name of the tensor that forward takes instead."""
+    """Name of the tensor that forward takes instead of the view."""
     base: ast.expr
-    """That tensor, in get_inputs()."""
+    """Expression of that tensor in get_inputs()."""
     call: str
-    """`[:, :4].permute(1, 0)`."""
+    """Code that makes the view from the tensor, such as `[:, :4].permute(1, 0)`."""
 
 
-def _with_layouts(text: str) -> str:
+def _move_views_into_forward(text: str) -> str:
     """Move slices of inputs, `as_strided` and `expand` from get_inputs() into forward()."""
-    draw, forward = _function(text, "get_inputs"), _function(text, "forward")
+    draw, forward = _find_function(text, "get_inputs"), _find_function(text, "forward")
     if draw is None or forward is None or not isinstance(draw.body[-1], ast.Return):
         return text
-    returned, given = draw.body[-1].value, forward.args.args[1:]
-    if not isinstance(returned, ast.List) or len(returned.elts) != len(given):
+    returned, parameters = draw.body[-1].value, forward.args.args[1:]
+    if not isinstance(returned, ast.List) or len(returned.elts) != len(parameters):
         return text
     views: list[_View] = []
     sources: dict[str, ast.expr] = {}
     arguments: dict[str, str] = {}
-    for argument, element in zip(given, returned.elts, strict=True):
-        value, assignment = _value(draw, element)
-        view = _view(argument.arg, value)
+    for argument, element in zip(parameters, returned.elts, strict=True):
+        value, assignment = _find_value(draw, element)
+        view = _find_view(argument.arg, value)
         if view is None:
             sources[argument.arg], arguments[argument.arg] = element, ast.unparse(argument)
             continue
@@ -127,15 +127,15 @@ def _with_layouts(text: str) -> str:
             draw.body.remove(assignment)
         elif assignment:
             assignment.value = view.base
-        moved = element if assignment and view.source == argument.arg else view.base
-        sources[view.source] = moved
+        base = element if assignment and view.source == argument.arg else view.base
+        sources[view.source] = base
         arguments[view.source] = f"{view.source}: torch.Tensor"
     if not views:
         return text
     returned.elts = list(sources.values())
     lines = text.splitlines()
     lines[draw.lineno - 1 : draw.end_lineno] = indent_lines(ast.unparse(draw).splitlines(), 0)
-    above = given[-1].end_lineno or 0
+    above = parameters[-1].end_lineno or 0
     below = next(n for n in range(above, len(lines) + 1) if lines[n - 1].rstrip().endswith(":"))
     lines[forward.lineno - 1 : below] = [
         *fit_line(f"def forward({', '.join(['self', *arguments.values()])}):", _INDENT - 4),
@@ -145,28 +145,28 @@ def _with_layouts(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _function(text: str, name: str) -> ast.FunctionDef | None:
-    """A function of the file, or a method of its class Model."""
+def _find_function(text: str, name: str) -> ast.FunctionDef | None:
+    """Return a function of the file, or a method of its class Model; None if it has neither."""
     tree = ast.parse(text)
     model = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
-    places = [*tree.body, *(n for c in model for n in c.body)]
-    named = [n for n in places if isinstance(n, ast.FunctionDef) and n.name == name]
-    return named[0] if named else None
+    statements = [*tree.body, *(n for c in model for n in c.body)]
+    functions = [n for n in statements if isinstance(n, ast.FunctionDef) and n.name == name]
+    return functions[0] if functions else None
 
 
-def _value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
-    """An element of what get_inputs() returns, or what is assigned to the name that it is."""
+def _find_value(draw: ast.FunctionDef, element: ast.expr) -> tuple[ast.expr, ast.Assign | None]:
+    """Return an input's expression, and its assignment if get_inputs() returns it by name."""
     name = ast.unparse(element)
     reads = [n for n in ast.walk(draw) if isinstance(n, ast.Name) and n.id == name]
     for statement in draw.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
-            # Written once and read once: by the return.
+            # Two occurrences of the name: this assignment, and the return statement.
             return (statement.value, statement) if len(reads) == 2 else (element, None)
     return element, None
 
 
-def _view(argument: str, value: ast.expr) -> _View | None:
-    """The view that an input is; None where a move keeps its layout: a permuted one's, say."""
+def _find_view(argument: str, value: ast.expr) -> _View | None:
+    """Return the view that an input is, or None if moving the input keeps its layout."""
     base = value
     if isinstance(base, ast.Call) and _is_call(base, {"permute"}):
         base = base.func.value  # type: ignore[attr-defined]
@@ -185,12 +185,12 @@ def _is_call(call: ast.Call, methods: set[str]) -> bool:
 
 
 def _is_slice(index: ast.expr) -> bool:
-    places = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(place, ast.Slice) for place in places)
+    indices = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(item, ast.Slice) for item in indices)
 
 
 def _needed_bytes(node: Node) -> int:
-    """Bytes of a trial: inputs once, weights and outputs of two models, and their difference."""
+    """Return the bytes of a trial: inputs, weights and outputs of two models, and a difference."""
 
     def size(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:
         return sum(prod(s) * _item_bytes(dtypes.get(name, "")) for name, s in shapes.items())
@@ -201,5 +201,5 @@ def _needed_bytes(node: Node) -> int:
 
 
 def _item_bytes(dtype: str) -> int:
-    """The harness has 4 bytes for a number, or 2 where the model has no more."""
+    """Return the bytes per number in the harness: 2 for the 16-bit dtypes, 4 for all others."""
     return 2 if dtype in _PRECISIONS else 4

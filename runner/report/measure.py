@@ -1,4 +1,4 @@
-"""Measures a catalogue's workloads, each in a child of its own."""
+"""Measures the time of a catalogue's workloads, each in a child process of its own."""
 
 import json
 import tempfile
@@ -9,39 +9,41 @@ from runner.batch.child.child_process import Request, close_fork_server, run_chi
 from runner.batch.child.device import look_for_device
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, cores
-from runner.report.catalogue import Catalogue, Timing, Workload, sort, source_of
+from runner.report.catalogue import Catalogue, CatalogueWorkload, Timing, sort_catalogue, source_of
 from runner.report.subject import Subject
 
 TIMEOUT_S = 120.0
-ROOM = 2.5
-"""A run needs its tensors, copies that an operator makes, and what drawing them takes."""
+MEMORY_FACTOR = 2.5
+"""Memory of a run relative to its tensors: operators copy them, and drawing them needs more."""
 PROCESS_BYTES = GIB
 
 
 def measure(
     catalogue: Catalogue,
     subject: Subject,
-    chosen: Sequence[Workload],
+    chosen: Sequence[CatalogueWorkload],
     *,
     device: str,
     memory_bytes: int | None,
-    on_done: Callable[[Workload], None],
+    on_done: Callable[[CatalogueWorkload], None],
 ) -> Catalogue:
     """Time the chosen workloads, one after the other, and sort the catalogue by time.
 
     Raises:
-        UsageError: there is no such device here.
-        ClusterError: there is no memory to do it in.
+        UsageError: this machine has no such device.
+        ClusterError: there is not enough free memory.
     """
     limit = usable_bytes(memory_bytes)
-    timed: dict[tuple[str, str], Workload] = {}
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+    timed: dict[tuple[str, str], CatalogueWorkload] = {}
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         try:
-            found = look_for_device(device)
+            found_device = look_for_device(device)
             for row in chosen:
-                done = _one(row, source_of(row, subject), found.type, Path(aside), limit)
-                timed[(row.mode, row.id)] = done
-                on_done(done)
+                timed_row = _time_workload(
+                    row, source_of(row, subject), found_device.type, Path(folder), limit
+                )
+                timed[(row.mode, row.id)] = timed_row
+                on_done(timed_row)
         finally:
             close_fork_server()
     rows = [timed.get((row.mode, row.id), row) for row in catalogue.workloads]
@@ -57,31 +59,35 @@ def measure(
     noisy = [row for row in timed.values() if row.timing and row.timing.outliers]
     if noisy:
         notes.append(f"{len(noisy)} had runs far slower than their median.")
-    return sort(
+    return sort_catalogue(
         catalogue.model_copy(
             update={
                 "workloads": rows,
                 "notes": notes,
                 "time_s": sum(times),
-                "measured_on": found.name,
+                "measured_on": found_device.name,
             }
         ),
         "time",
     )
 
 
-def _one(row: Workload, file: Path, device: str, aside: Path, limit: int) -> Workload:
-    needs = int(row.bytes * ROOM) + PROCESS_BYTES
-    if needs > limit and device == "cpu":
-        said = f"needs about {needs / GIB:.1f} GiB, there are {limit / GIB:.1f}"
-        return row.model_copy(update={"untimed": said})
+def _time_workload(
+    row: CatalogueWorkload, file: Path, device: str, folder: Path, limit: int
+) -> CatalogueWorkload:
+    needed_bytes = int(row.bytes * MEMORY_FACTOR) + PROCESS_BYTES
+    if needed_bytes > limit and device == "cpu":
+        reason = f"needs about {needed_bytes / GIB:.1f} GiB, there are {limit / GIB:.1f}"
+        return row.model_copy(update={"untimed": reason})
     argument = json.dumps(
         {"file": str(file.absolute()), "mode": row.mode, "device": device, "threads": cores()}
     )
-    outcome = run_child(_request("time_file", argument, aside, limit))
+    outcome = run_child(_request("time_file", argument, folder, limit))
     if outcome.answer is None:
-        how = f"no end within {TIMEOUT_S:.0f} s" if outcome.timed_out else outcome.describe_end()
-        return row.model_copy(update={"untimed": how})
+        failure = (
+            f"no end within {TIMEOUT_S:.0f} s" if outcome.timed_out else outcome.describe_end()
+        )
+        return row.model_copy(update={"untimed": failure})
     answer = json.loads(outcome.answer)
     if "error" in answer:
         return row.model_copy(update={"untimed": answer["error"]})

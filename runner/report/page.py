@@ -1,7 +1,7 @@
-"""This file knows about the report: one page that holds a run, its problems and all their files.
+"""Writes the report: one web page that holds a run, its problems and all their files.
 
-The page needs no network. What one problem needs is packed (gzip, base64) and unpacked by the
-browser when somebody looks at it, so that a run of hundreds opens at once.
+The page needs no network. The data of each problem are packed (gzip, base64), and the browser
+unpacks them when the problem is opened, so that a page of hundreds of problems loads at once.
 """
 
 import base64
@@ -16,8 +16,8 @@ from typing import Any
 
 from runner import __version__
 from runner.errors import StoreError
-from runner.report.catalogue import Catalogue, collect, sort
-from runner.report.subject import Found, Subject
+from runner.report.catalogue import Catalogue, collect_workloads, sort_catalogue
+from runner.report.subject import ReportProblem, Subject
 from runner.store.directory import write_atomically
 from runner.store.manifest import Manifest
 from runner.tree.document import ROOT, Node
@@ -29,7 +29,7 @@ SCRIPTS = (
     "vendor/uplot.min.js",
     "vendor/highlight.min.js",
 )
-OWN = (
+OWN_SCRIPTS = (
     "elements.js",
     "overview.js",
     "workloads.js",
@@ -39,81 +39,81 @@ OWN = (
     "problem.js",
     "main.js",
 )
-"""One script in the page, in this order."""
+"""Scripts of our own, which the page joins into one in this order."""
 STYLES = ("vendor/uplot.min.css", "page.css")
 
 LISTED_WORKLOADS = 500
 CURVE_POINTS = 400
 
 
-def write(subject: Subject, path: Path) -> None:
-    """Write the page.
+def write_page(subject: Subject, path: Path) -> None:
+    """Write the page to a file.
 
     Raises:
-        StoreError: it cannot be written there.
+        StoreError: the file cannot be written.
     """
     if path.is_dir():
         raise StoreError(f"{path}: a directory", hint="name a file with --to")
-    write_atomically(path, render(subject), "--to")
+    write_atomically(path, render_page(subject), "--to")
 
 
-def render(subject: Subject) -> str:
-    """The page's text; the same for the same files."""
-    catalogue = collect(subject)
-    packed = [
-        f'<script type="text/plain" id="problem-{number}">{_packed(_problem(found))}</script>'
-        for number, found in enumerate(subject.problems)
-        if found.tree is not None
+def render_page(subject: Subject) -> str:
+    """Return the page's text, which is the same for the same files."""
+    catalogue = collect_workloads(subject)
+    problem_scripts = [
+        f'<script type="text/plain" id="problem-{number}">{_pack(_problem_data(problem))}</script>'
+        for number, problem in enumerate(subject.problems)
+        if problem.tree is not None
     ]
     parts = {
         "title": html.escape(f"{subject.title} - kdrun"),
-        "styles": "\n".join(_asset(name) for name in STYLES),
-        "libraries": "\n".join(f"<script>{_asset(name)}</script>" for name in SCRIPTS),
-        "script": "\n".join(_asset(name) for name in OWN),
-        "licences": html.escape("\n\n".join(map(_licence, SCRIPTS))),
-        "run": _embedded(_run(subject)),
-        "workloads": _packed(_workloads(catalogue)),
-        "problems": "\n".join(packed),
+        "styles": "\n".join(_read_asset(name) for name in STYLES),
+        "libraries": "\n".join(f"<script>{_read_asset(name)}</script>" for name in SCRIPTS),
+        "script": "\n".join(_read_asset(name) for name in OWN_SCRIPTS),
+        "licences": html.escape("\n\n".join(map(_read_licence, SCRIPTS))),
+        "run": _embed(_subject_data(subject)),
+        "workloads": _pack(_workloads_data(catalogue)),
+        "problems": "\n".join(problem_scripts),
     }
-    page = _asset("page.html")
+    page = _read_asset("page.html")
     for name, text in parts.items():
         page = page.replace(f"<!--{name}-->", text, 1)
     return page
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (resources.files("runner.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _licence(script: str) -> str:
+def _read_licence(script: str) -> str:
     name = Path(script).name.partition(".")[0]
-    return f"{name}\n\n{_asset(f'vendor/{name}.LICENSE')}"
+    return f"{name}\n\n{_read_asset(f'vendor/{name}.LICENSE')}"
 
 
-def _embedded(value: Any) -> str:
-    """JSON that no text in it can end: not with `</script>`, nor with `<!--`."""
+def _embed(value: Any) -> str:
+    """Return JSON for a script element; `<` is escaped, so that no text in it ends the element."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _packed(value: Any) -> str:
+def _pack(value: Any) -> str:
     text = json.dumps(value, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-# --- what the page opens with ---------------------------------------------------------------------
+# --- data of the first view -----------------------------------------------------------------------
 
 
-def _run(subject: Subject) -> dict[str, Any]:
+def _subject_data(subject: Subject) -> dict[str, Any]:
     return {
         "title": subject.title,
         "version": __version__,
         "notes": subject.notes,
-        "run": _about(subject.manifest) if subject.manifest else None,
-        "problems": [_row(found) for found in subject.problems],
+        "run": _run_data(subject.manifest) if subject.manifest else None,
+        "problems": [_row_data(problem) for problem in subject.problems],
     }
 
 
-def _about(manifest: Manifest) -> dict[str, Any]:
+def _run_data(manifest: Manifest) -> dict[str, Any]:
     wall = (manifest.finished - manifest.started).total_seconds() if manifest.finished else None
     return {
         "id": manifest.run_id,
@@ -127,18 +127,18 @@ def _about(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _row(found: Found) -> dict[str, Any]:
-    row, tree = found.row, found.tree
+def _row_data(problem: ReportProblem) -> dict[str, Any]:
+    row, tree = problem.row, problem.tree
     return {
-        "label": found.label,
+        "label": problem.label,
         "name": row.problem,
         "level": row.source_level,
         "status": row.status,
         "reason": row.reason,
-        "stage": found.result.stage if found.result else None,
-        "ended": _ended(found),
-        "missing": found.missing,
-        "later": found.later,
+        "stage": problem.result.stage if problem.result else None,
+        "ended": _end_time(problem),
+        "missing": problem.missing,
+        "later": problem.later,
         "health": row.health,
         "bitwise": row.bitwise_equal,
         "seconds": row.seconds,
@@ -154,20 +154,20 @@ def _row(found: Found) -> dict[str, Any]:
     }
 
 
-def _ended(found: Found) -> str | None:
-    if found.result is None:
+def _end_time(problem: ReportProblem) -> str | None:
+    if problem.result is None:
         return None
-    return (found.result.started + timedelta(seconds=found.result.total_s)).isoformat()
+    return (problem.result.started + timedelta(seconds=problem.result.total_s)).isoformat()
 
 
-def _workloads(catalogue: Catalogue) -> dict[str, Any]:
+def _workloads_data(catalogue: Catalogue) -> dict[str, Any]:
     return {
         "count": len(catalogue.workloads),
         "problems": catalogue.problems,
         "instances": catalogue.instances,
         "curves": {
             "FLOPs": _curve(catalogue),
-            "bytes moved": _curve(sort(catalogue, "bytes")),
+            "bytes moved": _curve(sort_catalogue(catalogue, "bytes")),
         },
         "listed": [
             {
@@ -192,38 +192,38 @@ def _workloads(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _curve(catalogue: Catalogue) -> list[list[float]]:
-    """[workloads, share] pairs: all of the first hundred, then ever fewer."""
+    """Return pairs [workloads, share]: each of the first hundred, then every `step`-th."""
     cumulative = [row.cumulative for row in catalogue.workloads]
-    last = len(cumulative)
-    step = max(1, last // CURVE_POINTS)
-    kept = [n for n in range(1, last + 1) if n <= 100 or n % step == 0 or n == last]
-    return [[n, round(cumulative[n - 1], 5)] for n in kept]
+    total = len(cumulative)
+    step = max(1, total // CURVE_POINTS)
+    points = [n for n in range(1, total + 1) if n <= 100 or n % step == 0 or n == total]
+    return [[n, round(cumulative[n - 1], 5)] for n in points]
 
 
-# --- what one problem needs -----------------------------------------------------------------------
+# --- data of one problem --------------------------------------------------------------------------
 
 
-def _problem(found: Found) -> dict[str, Any]:
-    assert found.tree is not None
-    tree = found.tree
+def _problem_data(problem: ReportProblem) -> dict[str, Any]:
+    assert problem.tree is not None
+    tree = problem.tree
     paths = sorted({node.path for node in tree.nodes.values()})
     return {
         "about": tree.metadata.model_dump(mode="json"),
-        "nodes": {identity: _node(node) for identity, node in tree.nodes.items()},
+        "nodes": {identity: _node_data(node) for identity, node in tree.nodes.items()},
         "flow": [[e.source, e.target, e.tensor_name, e.shape, e.dtype] for e in tree.data_flow],
-        "files": dict(_texts(found.directory, ["original.py", *paths])),
-        "gates": _gates(found.directory),
+        "files": dict(_read_texts(problem.directory, ["original.py", *paths])),
+        "gates": _read_gates(problem.directory),
     }
 
 
-def _node(node: Node) -> dict[str, Any]:
+def _node_data(node: Node) -> dict[str, Any]:
     left_out = {"id", "operations", "identity", "family", "groups"}
     return {"flops": node.flops, "bytes": node.bytes} | node.model_dump(
         exclude=left_out, exclude_defaults=True
     )
 
 
-def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
+def _read_texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
     for name in names:
         try:
             yield name, read_file(directory / name).decode(errors="replace")
@@ -231,8 +231,8 @@ def _texts(directory: Path, names: list[str]) -> Iterator[tuple[str, str]]:
             yield name, f"# {name} cannot be read: {error.strerror}\n"
 
 
-def _gates(directory: Path) -> list[dict[str, Any]]:
-    """What verification wrote; a decomposition that nobody verified has none."""
+def _read_gates(directory: Path) -> list[dict[str, Any]]:
+    """Return the gates from verification's results; empty if there are none that can be read."""
     try:
         text = read_text(directory / "verification/test_results.json")
         gates = json.loads(text)["gates"]

@@ -1,14 +1,14 @@
-"""This file knows about writing the catalogue as Parquet; the one place that imports pyarrow."""
+"""Writes the catalogue as a Parquet file; the only module that imports pyarrow."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from runner.errors import UsageError, unwritable
-from runner.report.catalogue import Workload, to_rows
+from runner.errors import UsageError, unwritable_error
+from runner.report.catalogue import CatalogueWorkload, to_rows
 
 
-def write(workloads: Sequence[Workload], path: Path) -> None:
-    """One row a workload; its uses are a list of records.
+def write_parquet(workloads: Sequence[CatalogueWorkload], path: Path) -> None:
+    """Write one row for each workload; its uses are a list of records.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -25,4 +25,4 @@ def write(workloads: Sequence[Workload], path: Path) -> None:
         with path.open("wb") as file:
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(to_rows(workloads)), file)
     except OSError as error:
-        raise unwritable(path, error, "--parquet") from error
+        raise unwritable_error(path, error, "--parquet") from error

@@ -1,4 +1,4 @@
-"""Times one component file; it runs in a child, and alone imports torch."""
+"""Times one component file; runs in a child process, which imports torch."""
 
 import importlib.util
 import json
@@ -13,46 +13,46 @@ WARM_UP_S = 0.05
 FEWEST_RUNS = 10
 MOST_RUNS = 200
 ENOUGH_S = 0.5
-"""Repeated until there are so many runs that took so long together."""
+"""Timing ends after at least FEWEST_RUNS runs that took ENOUGH_S seconds together."""
 BUDGET_S = 20.0
-"""A slow kernel is given up on repeating after this, with whatever runs there are."""
-FAR = 5.0
-"""An outlier lies so many scaled median deviations above the median."""
+"""Timing of a slow kernel ends after this time, however few runs there are."""
+OUTLIER_DEVIATIONS = 5.0
+"""An outlier is more than this many scaled median deviations above the median."""
 
 
 def time_file(argument: str) -> str:
     """Time the component in `argument` (JSON): `file`, `mode`, `device`, `threads`.
 
-    A child's function. Returns JSON: the Timing, or `error`.
+    Return JSON: the fields of Timing, or `error`. A child process calls it.
     """
     import torch
 
     from runner.verify.runtime.input_moves import moved
 
-    asked: dict[str, Any] = json.loads(argument)
-    torch.set_num_threads(asked["threads"])
+    request: dict[str, Any] = json.loads(argument)
+    torch.set_num_threads(request["threads"])
     torch.manual_seed(0)
-    device = torch.device(asked["device"])
+    device = torch.device(request["device"])
     try:
-        module = _load(Path(asked["file"]))
+        module = _load(Path(request["file"]))
         model = module.Model().to(device)
-        model.train(asked["mode"] == "train")
-        inputs = moved(module.get_inputs(), asked["device"])
+        model.train(request["mode"] == "train")
+        inputs = moved(module.get_inputs(), request["device"])
         with torch.no_grad():
-            runs = repeat(lambda: model(*inputs), _clock(device))
-    except Exception as error:  # whoever wrote the file: what it raises is why there is no time
+            runs = time_runs(lambda: model(*inputs), _clock(device))
+    except Exception as error:  # the file may be anybody's code: its error is the answer
         return json.dumps({"error": _short(error)})
-    return json.dumps(summary(runs))
+    return json.dumps(summarise_times(runs))
 
 
-def repeat(
+def time_runs(
     run: Callable[[], object], clock: Callable[[Callable[[], object]], float]
 ) -> list[float]:
-    """Seconds of each run after the warm-up."""
+    """Return the seconds of each run after the warm-up."""
     started = time.monotonic()
-    for done in range(MOST_RUNS):
+    for count in range(MOST_RUNS):
         spent = time.monotonic() - started
-        if spent > BUDGET_S / 2 or (done >= WARM_UP_RUNS and spent > WARM_UP_S):
+        if spent > BUDGET_S / 2 or (count >= WARM_UP_RUNS and spent > WARM_UP_S):
             break
         clock(run)
     seconds: list[float] = []
@@ -65,11 +65,11 @@ def repeat(
     return seconds
 
 
-def summary(seconds: Sequence[float]) -> dict[str, float | int]:
-    """Median and spread; an outlier is far above the median, by the other runs' own spread."""
+def summarise_times(seconds: Sequence[float]) -> dict[str, float | int]:
+    """Return the fields of Timing; outliers are far above the median, measured by the spread."""
     median = statistics.median(seconds)
     deviation = statistics.median(abs(s - median) for s in seconds) * 1.4826
-    limit = median + FAR * max(deviation, 0.02 * median)
+    limit = median + OUTLIER_DEVIATIONS * max(deviation, 0.02 * median)
     return {
         "median_s": median,
         "fastest_s": min(seconds),

@@ -1,4 +1,4 @@
-"""This file knows about a subject that is in a store: pulled aside, looked at, and dropped."""
+"""Opens the subject of a report, from this machine or pulled temporarily from a store."""
 
 import tempfile
 from collections.abc import Iterator
@@ -8,31 +8,32 @@ from pathlib import Path
 
 from runner.batch import stored_results
 from runner.config import Settings
-from runner.quantities import counted
-from runner.report.subject import Subject, find
+from runner.quantities import pluralize
+from runner.report.subject import Subject, find_subject
 from runner.store.manifest import MANIFEST_FILE
 
 
 @contextmanager
-def subject(what: str, settings: Settings) -> Iterator[Subject]:
-    """What `RUN|DIR` names here, or a RUN of the store where one is set and it is not here.
+def open_subject(name: str, settings: Settings) -> Iterator[Subject]:
+    """Yield the subject that `RUN|DIR` names on this machine, or else in the store.
 
-    Its files are there until the end. What the store lacks, or has damaged, is in the notes.
+    A run from the store is pulled into a temporary directory, which is deleted at the end. Problems
+    that the store lacks or has damaged are named in the notes.
 
     Raises:
-        KdrunError: as `find` and `stored.bring` do.
+        KdrunError: as `find_subject` and `stored_results.bring` do.
     """
-    here = Path(what).exists() or (settings.output / "runs" / what / MANIFEST_FILE).exists()
-    if settings.store is None or here:
-        yield find(what, settings.output)
+    is_local = Path(name).exists() or (settings.output / "runs" / name / MANIFEST_FILE).exists()
+    if settings.store is None or is_local:
+        yield find_subject(name, settings.output)
         return
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-        done = stored_results.pull_results(settings, what, Path(aside), lambda one: None)
-        found = find(what, Path(aside))
-        bad = [one for one in done if not one.well]
-        notes = found.notes
-        if bad:
-            first = bad[0]
-            said = f"{first.label}: {first.state} {first.what}".rstrip()
-            notes = (*notes, f"The store lacks {counted(len(bad), 'problem')}: {said}.")
-        yield replace(found, place=Path(), notes=notes)
+        outcomes = stored_results.pull_results(settings, name, Path(aside), lambda outcome: None)
+        subject = find_subject(name, Path(aside))
+        failures = [outcome for outcome in outcomes if not outcome.is_present]
+        notes = subject.notes
+        if failures:
+            first = failures[0]
+            failure = f"{first.label}: {first.state} {first.detail}".rstrip()
+            notes = (*notes, f"The store lacks {pluralize(len(failures), 'problem')}: {failure}.")
+        yield replace(subject, place=Path(), notes=notes)

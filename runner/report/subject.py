@@ -1,7 +1,7 @@
-"""This file knows about what a report is about: a run, an output directory, or one decomposition.
+"""Reads the subject of a report: a run, an output directory, or one decomposition.
 
-Reads through the store and the tree document; whatever cannot be read becomes a sentence, so that
-a run that is still going, or has lost files, is reported as far as it is there.
+A file that cannot be read becomes a sentence in the notes, so that an unfinished run, or one with
+lost files, is reported as far as its files exist.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import DecompositionError, StoreError, UsageError
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.store.directory import RUNS, DirectoryStore
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.manifest_row import Row
@@ -19,18 +19,18 @@ from runner.tree.version_1 import read_any_version
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One problem, as far as it is there."""
+class ReportProblem:
+    """A problem of the subject, with the files of it that exist."""
 
     row: Row
     directory: Path
-    """Where its decomposition is, or would be."""
+    """Directory of its decomposition, which may not exist."""
     tree: Tree | None
     result: ProblemResult | None
     missing: str | None = None
-    """What should be there and is not, for people."""
+    """Sentence that says which file is missing; None if none is."""
     later: bool = False
-    """Whether a later run made what is there."""
+    """Whether a later run has replaced the files."""
 
     @property
     def label(self) -> str:
@@ -39,66 +39,70 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Problems that are looked at together."""
+    """The problems that a report shows together."""
 
     title: str
     place: Path
-    """The directory that it is."""
+    """Directory of the run, or the directory that was named."""
     manifest: Manifest | None
-    """Of a run; a directory has none."""
-    problems: tuple[Found, ...]
+    """Manifest of a run; None for a directory."""
+    problems: tuple[ReportProblem, ...]
     notes: tuple[str, ...]
-    """What whoever reads a report of it must know, a sentence each."""
+    """Warnings for the reader of the report, a sentence each."""
 
     @property
-    def decomposed(self) -> tuple[Found, ...]:
-        return tuple(found for found in self.problems if found.tree is not None)
+    def decompositions(self) -> tuple[ReportProblem, ...]:
+        return tuple(problem for problem in self.problems if problem.tree is not None)
 
 
-def find(what: str, output: Path) -> Subject:
-    """What `RUN|DIR` names: a run's id in the output directory, or a directory.
+def find_subject(name: str, output: Path) -> Subject:
+    """Return the subject that `RUN|DIR` names: a run's id in the output directory, or a directory.
 
-    A directory is a decomposition, a run's (with its manifest), or one that has decompositions at
-    `<problem>` or `<source level>/<problem>`; where the latter are all of one run, as after a pull,
-    it is that run.
+    A directory is a decomposition, a run's directory with its manifest, or a directory that has
+    decompositions at `<problem>` or `<source level>/<problem>`. If all of these belong to one run,
+    as after a pull, the subject is that run.
 
     Raises:
-        UsageError: it is none of these.
-        StoreError: a run whose manifest cannot be read.
-        DecompositionError: a single decomposition that cannot be read.
+        UsageError: the name is none of these.
+        StoreError: the run's manifest cannot be read.
+        DecompositionError: the single decomposition cannot be read.
     """
-    path = Path(what)
+    path = Path(name)
     if path.is_dir():
         if (path / TREE_FILE).exists():
-            return _one(path)
+            return _single_decomposition(path)
         if (path / MANIFEST_FILE).exists():
-            return _run(_manifest(path), path, _root(path))
-        return _only_run(path) or _directory(path)
+            return _read_run(_read_manifest(path), path, _output_directory(path))
+        return _only_run(path) or _read_directory(path)
     if path.exists():
-        raise UsageError(f"{what}: a file", hint="name a run or a directory")
-    if "/" in what:
-        raise UsageError(f"{what}: no such directory", hint="name a run or a directory")
+        raise UsageError(f"{name}: a file", hint="name a run or a directory")
+    if "/" in name:
+        raise UsageError(f"{name}: no such directory", hint="name a run or a directory")
     store = DirectoryStore(output)
-    return _run(store.manifest(what), store.run_directory(what), output)
+    return _read_run(store.manifest(name), store.run_directory(name), output)
 
 
-def _one(path: Path) -> Subject:
-    found = Found(_row(path, tree := read_any_version(path)), path, tree, _result(path))
-    return Subject(found.label, path, None, (found,), ())
+def _single_decomposition(path: Path) -> Subject:
+    problem = ReportProblem(
+        _make_row(path, tree := read_any_version(path)), path, tree, _read_result(path)
+    )
+    return Subject(problem.label, path, None, (problem,), ())
 
 
-def _places(path: Path) -> list[Path]:
-    """The decompositions in a level folder, or in the level folders of an output directory."""
+def _find_decompositions(path: Path) -> list[Path]:
+    """Return the decompositions in a level folder, or in an output directory's level folders."""
 
-    def within(folder: Path) -> list[Path]:
-        parts = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith(".")]
-        return [p for p in parts if p.name != RUNS]
+    def subfolders(folder: Path) -> list[Path]:
+        folders = [p for p in sorted(folder.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+        return [p for p in folders if p.name != RUNS]
 
-    def ended(folder: Path) -> list[Path]:
+    def decompositions_in(folder: Path) -> list[Path]:
         files = (TREE_FILE, RESULT_FILE)
-        return [p for p in within(folder) if any((p / file).is_file() for file in files)]
+        return [p for p in subfolders(folder) if any((p / file).is_file() for file in files)]
 
-    return ended(path) or [place for level in within(path) for place in ended(level)]
+    return decompositions_in(path) or [
+        folder for level in subfolders(path) for folder in decompositions_in(level)
+    ]
 
 
 def _only_run(path: Path) -> Subject | None:
@@ -108,55 +112,57 @@ def _only_run(path: Path) -> Subject | None:
         return None
     manifest = store.manifest(ids[0])
     rows = {row.label for row in manifest.rows}
-    if any(f"{place.parent.name}/{place.name}" not in rows for place in _places(path)):
+    if any(
+        f"{folder.parent.name}/{folder.name}" not in rows for folder in _find_decompositions(path)
+    ):
         return None
-    return _run(manifest, store.run_directory(ids[0]), path)
+    return _read_run(manifest, store.run_directory(ids[0]), path)
 
 
-def _directory(path: Path) -> Subject:
-    places = _places(path)
-    if not places:
+def _read_directory(path: Path) -> Subject:
+    folders = _find_decompositions(path)
+    if not folders:
         raise UsageError(
             f"{path}: no decomposition, no run, and none in it",
             hint="name what `kdrun decompose` or `kdrun submit` wrote",
         )
     problems = []
-    for place in places:
-        tree, missing = _tree(place)
-        row = _row(place, tree, missing)
+    for folder in folders:
+        tree, missing = _read_tree(folder)
+        row = _make_row(folder, tree, missing)
         missing = missing if _has_tree(row) else None
-        problems.append(Found(row, place, tree, _result(place), missing))
-    found = tuple(sorted(problems, key=_order))
-    return Subject(path.resolve().name, path, None, found, tuple(_lost(found)))
+        problems.append(ReportProblem(row, folder, tree, _read_result(folder), missing))
+    ordered = tuple(sorted(problems, key=_sort_key))
+    return Subject(path.resolve().name, path, None, ordered, tuple(_missing_notes(ordered)))
 
 
-def _run(manifest: Manifest, path: Path, root: Path) -> Subject:
+def _read_run(manifest: Manifest, path: Path, root: Path) -> Subject:
     problems = tuple(
-        sorted((_of_row(row, manifest, path, root) for row in manifest.rows), key=_order)
+        sorted((_read_problem(row, manifest, path, root) for row in manifest.rows), key=_sort_key)
     )
-    return Subject(manifest.run_id, path, manifest, problems, tuple(_said(manifest, problems)))
+    return Subject(manifest.run_id, path, manifest, problems, tuple(_run_notes(manifest, problems)))
 
 
-def _of_row(row: Row, manifest: Manifest, path: Path, root: Path) -> Found:
-    places = (path / row.label, root / row.label, root / manifest.run_id / row.label)
-    directory = next((place for place in places if place.is_dir()), places[1])
+def _read_problem(row: Row, manifest: Manifest, path: Path, root: Path) -> ReportProblem:
+    candidates = (path / row.label, root / row.label, root / manifest.run_id / row.label)
+    directory = next((candidate for candidate in candidates if candidate.is_dir()), candidates[1])
     if row.result_sha256 is None:
-        return Found(row, directory, None, None)
-    tree, missing = _tree(directory)
+        return ReportProblem(row, directory, None, None)
+    tree, missing = _read_tree(directory)
     if not _has_tree(row):
         missing = None
     result_file = directory / RESULT_FILE
     if not result_file.is_file():
         missing = missing or f"no {RESULT_FILE} in it"
     later = result_file.is_file() and sha256_of(result_file) != row.result_sha256
-    return Found(row, directory, tree, _result(directory), missing, later)
+    return ReportProblem(row, directory, tree, _read_result(directory), missing, later)
 
 
-def _manifest(path: Path) -> Manifest:
-    # A run directory may have been moved: only its own manifest is read, wherever it is.
-    aside = DirectoryStore(path.parent.parent)
+def _read_manifest(path: Path) -> Manifest:
+    # The directory may have been moved or renamed: the manifest in it is read, whatever its run id.
+    store = DirectoryStore(path.parent.parent)
     if path.parent.name == RUNS:
-        return aside.manifest(path.name)
+        return store.manifest(path.name)
     try:
         return Manifest.model_validate_json((path / MANIFEST_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -165,36 +171,38 @@ def _manifest(path: Path) -> Manifest:
         ) from error
 
 
-def _root(path: Path) -> Path:
+def _output_directory(path: Path) -> Path:
     return path.parent.parent if path.absolute().parent.name == RUNS else path
 
 
-def _said(manifest: Manifest, problems: tuple[Found, ...]) -> Iterator[str]:
-    left = manifest.selected - len(manifest.rows)
+def _run_notes(manifest: Manifest, problems: tuple[ReportProblem, ...]) -> Iterator[str]:
+    count = manifest.selected - len(manifest.rows)
     state = manifest.state_now()
     if state == "running":
-        yield f"The run is still going: {counted(left, 'problem')} of {manifest.selected} to come."
-    elif left:
-        yield f"The run was {state}: {counted(left, 'problem')} of {manifest.selected} not run."
-    yield from _lost(problems)
-    if later := [found.label for found in problems if found.later]:
-        more = f", and {len(later) - 1} more" if len(later) > 1 else ""
-        yield f"Shown as a later run made it: {later[0]}{more}."
+        yield (
+            f"The run is still going: {pluralize(count, 'problem')} of {manifest.selected} to come."
+        )
+    elif count:
+        yield f"The run was {state}: {pluralize(count, 'problem')} of {manifest.selected} not run."
+    yield from _missing_notes(problems)
+    if replaced := [problem.label for problem in problems if problem.later]:
+        suffix = f", and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+        yield f"Shown as a later run made it: {replaced[0]}{suffix}."
 
 
-def _lost(problems: tuple[Found, ...]) -> Iterator[str]:
-    lost = [found for found in problems if found.missing]
-    if lost:
-        first = lost[0]
-        more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
-        yield f"Not all is there: {first.label}: {first.missing}{more}."
+def _missing_notes(problems: tuple[ReportProblem, ...]) -> Iterator[str]:
+    incomplete = [problem for problem in problems if problem.missing]
+    if incomplete:
+        first = incomplete[0]
+        suffix = f", and {len(incomplete) - 1} more" if len(incomplete) > 1 else ""
+        yield f"Not all is there: {first.label}: {first.missing}{suffix}."
 
 
 def _has_tree(row: Row) -> bool:
     return row.figures is not None
 
 
-def _tree(directory: Path) -> tuple[Tree | None, str | None]:
+def _read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     try:
         return read_any_version(directory), None
     except DecompositionError as error:
@@ -203,32 +211,32 @@ def _tree(directory: Path) -> tuple[Tree | None, str | None]:
         return None, f"{directory}: {error.strerror}"
 
 
-def _result(directory: Path) -> ProblemResult | None:
+def _read_result(directory: Path) -> ProblemResult | None:
     try:
-        return ProblemResult.read(directory)
+        return ProblemResult.from_directory(directory)
     except StoreError:
         return None
 
 
-def _row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
-    """What is known of a directory: its result, where there is one, and where it is now."""
+def _make_row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
+    """Return a row for a directory, from its result if it has one, with the directory's name."""
     name = path.resolve().name
-    result = _result(path)
+    result = _read_result(path)
     if result is not None:
-        row = Row.of(result, attempts=0, result_sha256=None)
+        row = Row.from_result(result, attempts=0, result_sha256=None)
         return row.model_copy(update={"problem": name})
     return Row(
         problem=name,
         source_level=tree.metadata.source_level if tree else path.resolve().parent.name,
-        status="failed" if missing or (tree and _failed(tree)) else "cancelled",
+        status="failed" if missing or (tree and _is_failed(tree)) else "cancelled",
         reason=missing or "not verified: no result.json in it",
     )
 
 
-def _failed(tree: Tree) -> bool:
+def _is_failed(tree: Tree) -> bool:
     return tree.metadata.verification_status == "failed"
 
 
-def _order(found: Found) -> tuple[str, int, str]:
-    digits = found.row.problem.partition("_")[0]
-    return (found.row.source_level, int(digits) if digits.isdecimal() else 10**9, found.label)
+def _sort_key(problem: ReportProblem) -> tuple[str, int, str]:
+    digits = problem.row.problem.partition("_")[0]
+    return (problem.row.source_level, int(digits) if digits.isdecimal() else 10**9, problem.label)

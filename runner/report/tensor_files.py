@@ -1,4 +1,4 @@
-"""This file knows about drawing a component's tensors into a safetensors file, in a child."""
+"""Writes a component's inputs and weights to a safetensors file; runs in a child process."""
 
 import importlib.util
 import json
@@ -12,37 +12,39 @@ CODES = {
 
 
 def draw(argument: str) -> str:
-    """Draw what `wanted` names: a weight by its name in the component, an input by its place.
+    """Draw the tensors that `wanted` names, and write them to the file `to`.
 
-    A child's function: JSON `file`, `wanted`, `to`, `most_bytes`; answers `error`, null if none.
+    `argument` is JSON: `file`, `wanted`, `to`, `most_bytes`. `wanted` has a weight's name in the
+    component, or an input's position, by the tensor's name in the file. Return JSON: `error`, null
+    if there was none. A child process calls it.
     """
     import torch
 
-    asked = json.loads(argument)
+    request = json.loads(argument)
     torch.manual_seed(0)
     try:
-        spec = importlib.util.spec_from_file_location("component", asked["file"])
+        spec = importlib.util.spec_from_file_location("component", request["file"])
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        wanted = asked["wanted"]
+        sources = request["wanted"]
         state = (
-            module.Model().state_dict() if any(isinstance(w, str) for w in wanted.values()) else {}
+            module.Model().state_dict() if any(isinstance(w, str) for w in sources.values()) else {}
         )
-        inputs = module.get_inputs() if any(isinstance(w, int) for w in wanted.values()) else []
-        tensors = {n: state[w] if isinstance(w, str) else inputs[w] for n, w in wanted.items()}
+        inputs = module.get_inputs() if any(isinstance(w, int) for w in sources.values()) else []
+        tensors = {n: state[w] if isinstance(w, str) else inputs[w] for n, w in sources.items()}
         total = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-        if total > asked["most_bytes"]:
+        if total > request["most_bytes"]:
             return json.dumps({"error": f"{total >> 20} MiB of them"})
-        write(tensors, Path(asked["to"]))
-    except Exception as error:  # whoever wrote the file: what it raises is why there is none
+        write(tensors, Path(request["to"]))
+    except Exception as error:  # the file may be anybody's code: its error is the answer
         return json.dumps({"error": str(error).partition("\n")[0] or type(error).__name__})
     return json.dumps({"error": None})
 
 
 def write(tensors: dict[str, Any], path: Path) -> None:
-    """The safetensors format: a length, a header that says where each tensor is, their bytes."""
+    """Write a safetensors file: the header's length, a header with offsets, the tensors' bytes."""
     import torch
 
     header: dict[str, Any] = {}

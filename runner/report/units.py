@@ -1,4 +1,4 @@
-"""Say times and tensors for people: `4.5 ms`, `2x3x224x224 fp32`."""
+"""Formats times and tensors for people: `4.5 ms`, `2x3x224x224 fp32`."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -7,7 +7,7 @@ from runner.tree.dimensions import DTYPE_CODES
 
 
 def seconds(value: float) -> str:
-    """`12.3 µs`, `4.5 ms`, `6.7 s`."""
+    """Return a time such as `12.3 µs`, `4.5 ms`, `6.7 s`."""
     for scale, unit in ((1.0, "s"), (1e-3, "ms")):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
@@ -15,12 +15,12 @@ def seconds(value: float) -> str:
 
 
 def shape(dimensions: Sequence[int]) -> str:
-    """`2x3x224x224`; a scalar has no dimensions."""
+    """Return a shape such as `2x3x224x224`; `scalar` without dimensions."""
     return "x".join(map(str, dimensions)) or "scalar"
 
 
 def tensors(shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str]) -> str:
-    """`2x3x224x224 fp32, 2 i64`; neighbours that are equal are counted: `8x128 fp32 ×256`."""
+    """Return tensors such as `2x3x224x224 fp32, 2 i64`; equal neighbours as `8x128 fp32 ×256`."""
     codes = {name: DTYPE_CODES.get(dtype, dtype) for name, dtype in dtypes.items()}
     words = [f"{shape(dimensions)} {codes[name]}" for name, dimensions in shapes.items()]
     runs = [(word, len(list(same))) for word, same in groupby(words)]

@@ -1,4 +1,4 @@
-"""This file knows about an output directory: decompositions by level and name, runs by id."""
+"""Reads and writes an output directory: decompositions by level and name, runs by id."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from runner.errors import StoreError, unwritable
+from runner.errors import StoreError, unwritable_error
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.result import RESULT_FILE, ProblemResult, first_mismatch
 
@@ -16,7 +16,7 @@ RUNS = "runs"
 
 
 class DirectoryStore:
-    """Results under one directory.
+    """Reads and writes the results under one output directory.
 
     `<root>/<source level>/<problem name>/` is a decomposition, `<root>/runs/<run id>/` a run's
     manifest and logs.
@@ -26,7 +26,7 @@ class DirectoryStore:
         self.root = root
 
     def directory(self, label: str) -> Path:
-        """Where the decomposition of `level3/vit_block` is."""
+        """Return the directory of a decomposition; its label is such as `level3/vit_block`."""
         return self.root / label
 
     def run_directory(self, run_id: str) -> Path:
@@ -36,18 +36,18 @@ class DirectoryStore:
         return self.run_directory(run_id) / "logs" / f"{label}.log"
 
     def result(self, label: str) -> ProblemResult | None:
-        """The result that stands there, or None where there is none that can be read."""
+        """Return a problem's result, or None if it has none that can be read."""
         try:
-            return ProblemResult.read(self.directory(label))
+            return ProblemResult.from_directory(self.directory(label))
         except StoreError:
             return None
 
     def damage(self, label: str, result: ProblemResult) -> str | None:
-        """The first file that is not what the result says, or None."""
+        """Return the first file that is missing or differs from its sha256, or None."""
         return first_mismatch(self.directory(label), result.files)
 
     def write_manifest(self, manifest: Manifest) -> Path:
-        """Replace the run's manifest in one move: a reader sees the old one or the new one."""
+        """Replace the run's manifest atomically: a reader sees the old one or the new one."""
         path = self.run_directory(manifest.run_id) / MANIFEST_FILE
         write_pieces(path, manifest.pieces())
         return path
@@ -56,15 +56,15 @@ class DirectoryStore:
         """Read a run's manifest.
 
         Raises:
-            StoreError: no such run, or a manifest that this version does not understand.
+            StoreError: the run does not exist, or this version cannot read its manifest.
         """
         path = self.run_directory(run_id) / MANIFEST_FILE
         try:
             return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            known = ", ".join(self.run_ids()[-3:]) or "none"
+            last_ids = ", ".join(self.run_ids()[-3:]) or "none"
             raise StoreError(
-                f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {known}"
+                f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {last_ids}"
             ) from None
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}", hint="may this user read it?") from error
@@ -72,27 +72,29 @@ class DirectoryStore:
             raise StoreError(f"{path}: not a readable manifest", hint="submit it again") from error
 
     def run_ids(self) -> list[str]:
-        """Ids of the runs that have a manifest, oldest first."""
-        found = sorted(
+        """Return the ids of the runs that have a manifest, the least recently written first."""
+        paths = sorted(
             (self.root / RUNS).glob(f"*/{MANIFEST_FILE}"), key=lambda path: path.stat().st_mtime
         )
-        return [path.parent.name for path in found]
+        return [path.parent.name for path in paths]
 
 
 def write_atomically(path: Path, text: str, setting: str = "--output") -> None:
-    """Write a whole file or nothing; `setting` names what decides where it goes.
+    """Write a file atomically: it appears complete or not at all.
+
+    `setting` is the option that decides the path; the error's hint names it.
 
     Raises:
-        StoreError: the place cannot be written to.
+        StoreError: the file cannot be written.
     """
     write_pieces(path, [text], setting)
 
 
 def write_pieces(path: Path, pieces: Iterable[str], setting: str = "--output") -> None:
-    """Do the same for a text that comes piece by piece.
+    """Write a file as `write_atomically` does, from a text that comes in pieces.
 
     Raises:
-        StoreError: the place cannot be written to.
+        StoreError: the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -101,16 +103,18 @@ def write_pieces(path: Path, pieces: Iterable[str], setting: str = "--output") -
             file.writelines(pieces)
         temporary.replace(path)
     except OSError as error:
-        with suppress(OSError):  # half of it takes space that is wanted
+        with suppress(OSError):  # a partly written file would only take space on the disk
             temporary.unlink(missing_ok=True)
-        raise unwritable(path, error, setting) from error
+        raise unwritable_error(path, error, setting) from error
 
 
 def put_in_place(built: Path, destination: Path) -> None:
-    """Make a finished directory take the place of whatever stands there; the two never mix.
+    """Move a finished directory to its destination, and delete what was there before.
+
+    Files of the old directory and of the new one never mix.
 
     Raises:
-        StoreError: the place cannot be written to.
+        StoreError: the destination cannot be written to.
     """
     old = destination.with_name(f".{destination.name}.old")
     try:
@@ -120,10 +124,10 @@ def put_in_place(built: Path, destination: Path) -> None:
             destination.rename(old)
         built.rename(destination)
     except OSError as error:
-        raise unwritable(destination, error, "--output") from error
+        raise unwritable_error(destination, error, "--output") from error
     shutil.rmtree(old, ignore_errors=True)
 
 
 def commit(result: ProblemResult, directory: Path) -> None:
-    """Write `result.json`, the mark that says: everything else is there."""
+    """Write `result.json`, which marks that all other files of the decomposition are complete."""
     write_atomically(directory / RESULT_FILE, result.to_json())

@@ -1,4 +1,4 @@
-"""This file knows about a store in a directory: a key is a path, an object a whole file."""
+"""Reads and writes a store's objects in a directory: a key is a path, an object is a file."""
 
 import fcntl
 import hashlib
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-from runner.errors import StoreError, unwritable
+from runner.errors import StoreError, unwritable_error
 from runner.store.objects import Blob, Conflict
 from runner.store.result import sha256_of
 
@@ -19,22 +19,22 @@ _TEMPORARY = ".kdrun-new-"
 
 
 class FolderObjects:
-    """Objects under one directory, which may be shared by several machines."""
+    """Stores objects in one directory, which machines may share; implements `Objects`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.uri = str(root)
 
     def put(self, key: str, source: Path, sha256: str) -> None:
-        with self._writing(key) as temporary:
+        with self._replace_object(key) as temporary:
             shutil.copyfile(source, temporary)
 
     def put_if(self, key: str, data: bytes, expected: str | None) -> str:
-        with self._locked():
-            now = self.get(key)
-            if (now.version if now else None) != expected:
+        with self._hold_lock():
+            current = self.get(key)
+            if (current.version if current else None) != expected:
                 raise Conflict(key)
-            with self._writing(key) as temporary:
+            with self._replace_object(key) as temporary:
                 temporary.write_bytes(data)
         return hashlib.sha256(data).hexdigest()
 
@@ -61,7 +61,7 @@ class FolderObjects:
         with source:
             return hashlib.file_digest(source, "sha256").hexdigest()
 
-    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, int]]:
         folder = prefix.rpartition("/")[0]
         for directory, _, files in os.walk(self.root / folder):
             for name in files:
@@ -71,13 +71,13 @@ class FolderObjects:
                     yield key, path.stat().st_size
 
     def folders(self, prefix: str) -> list[str]:
-        place = self.root / prefix
+        folder = self.root / prefix
         try:
-            return sorted(path.name for path in place.iterdir() if path.is_dir())
+            return sorted(path.name for path in folder.iterdir() if path.is_dir())
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise _unreadable(place, error) from error
+            raise _unreadable(folder, error) from error
 
     def _open(self, key: str) -> BufferedReader | None:
         try:
@@ -88,8 +88,8 @@ class FolderObjects:
             raise _unreadable(self.root / key, error) from error
 
     @contextmanager
-    def _writing(self, key: str) -> Iterator[Path]:
-        """A file to write, which takes the key's place at the end."""
+    def _replace_object(self, key: str) -> Iterator[Path]:
+        """Yield a temporary path to write to; on success the file becomes the key's object."""
         path = self.root / key
         temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
         try:
@@ -97,19 +97,19 @@ class FolderObjects:
             yield temporary
             temporary.replace(path)
         except OSError as error:
-            raise unwritable(path, error, "--store") from error
+            raise unwritable_error(path, error, "--store") from error
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Nobody else compares and writes here meanwhile."""
+    def _hold_lock(self) -> Iterator[None]:
+        """Hold the directory's lock, so that no other conditional write runs at the same time."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise unwritable(self.root, error, "--store") from error
+            raise unwritable_error(self.root, error, "--store") from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

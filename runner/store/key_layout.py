@@ -1,13 +1,13 @@
-"""This file knows about where a run's files are below a store's address.
+"""Says which keys the files of a run have below a store's address.
 
 `<run id>/manifest.json`
 `<run id>/logs/<source level>/<problem>.log`
 `<run id>/<source level>/<problem>/result.json`
-`<run id>/<source level>/<problem>/files-<digest>.zip`   the files that this result.json vouches for
-`<run id>/<source level>/<problem>/files-<digest>/...`   the large ones, and copies to be looked at
+`<run id>/<source level>/<problem>/files-<digest>.zip`   the small files that result.json lists
+`<run id>/<source level>/<problem>/files-<digest>/...`   large files; small ones for people
 
-The digest is that of the list of files and their sha256: two attempts that differ in anything never
-write the same key, and an upload that broke off is found again. See
+The digest is over the list of files and their sha256. So two attempts whose files differ never
+write the same key, and an upload that broke off is continued under its old keys. See
 docs/decisions/results-in-a-store.md.
 """
 
@@ -19,11 +19,13 @@ from runner.store.manifest import MANIFEST_FILE
 from runner.store.result import RESULT_FILE, ProblemResult
 
 MARKER = "kdrun.json"
-"""At the head of every store: it says that this is one, and of which layout."""
+"""Key of the object that marks a store and gives the version of its layout."""
 LAYOUT = 2
 LOGS = "logs"
 STEPS = "steps/"
-"""Two thirds of all files, mostly copies of components: nobody looks at one, so none is copied."""
+"""Files below this folder are stored only in the zip.
+
+They are two thirds of all files, mostly copies of components that nobody opens one by one."""
 
 
 def manifest_key(run_id: str) -> str:
@@ -39,13 +41,13 @@ def result_key(run_id: str, label: str) -> str:
 
 
 def files_prefix(run_id: str, result: ProblemResult) -> str:
-    """Below which the files of a result are, and beside which its zip is."""
+    """Return the prefix of the keys of a result's files; its zip is the prefix with `.zip`."""
     listing = json.dumps(result.files, sort_keys=True).encode()
     return f"{run_id}/{result.label}/files-{hashlib.sha256(listing).hexdigest()[:16]}"
 
 
-def unsafe(name: str) -> bool:
-    """Whether a name from a store would lead out of the directory that it is put in."""
+def is_unsafe_name(name: str) -> bool:
+    """Return whether a file's name from a store would lead out of the directory it is put into."""
     path = PurePosixPath(name)
     return (
         path.as_posix() != name

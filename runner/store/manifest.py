@@ -1,4 +1,4 @@
-"""This file knows about `manifest.json`: what a run was asked, and how each problem stands."""
+"""Defines `manifest.json`: a run's settings and state, and a row for each ended problem."""
 
 import os
 import socket
@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from runner.statuses import Status
-from runner.store.manifest_row import Row, natural
+from runner.store.manifest_row import Row, natural_sort_key
 from runner.store.result import Document
-from runner.store.row_files import texts
+from runner.store.row_files import row_texts
 
 MANIFEST_FILE = "manifest.json"
 
@@ -20,42 +20,42 @@ RunState = Literal["running", "finished", "interrupted"]
 
 
 class Job(Document):
-    """A job of Ray's that drives a run, on a cluster that it was sent to."""
+    """A Ray job that drives a run on the cluster that the run was sent to."""
 
     address: str
-    """Of the cluster's dashboard."""
+    """Address of the cluster's dashboard."""
     job_id: str
 
 
 class Manifest(Document):
-    """One `kdrun submit`, rewritten whenever a problem ends."""
+    """Describes one `kdrun submit`; rewritten as its problems end."""
 
     run_id: str
     state: RunState
     arguments: dict[str, Any]
-    """The settings as they were resolved from flags, environment and file."""
+    """The settings, as resolved from flags, environment and settings file."""
     versions: dict[str, str]
     cluster: dict[str, Any] = Field(default_factory=dict)
     """Address, nodes, cores and memory as Ray reported them at the start."""
     driver_host: str
     driver_pid: int
-    """The process that drives it: a run that is `running` without it was killed."""
+    """Process that drives the run; if it is gone and the state is `running`, it was killed."""
     job: Job | None = None
-    """That process, where it was sent to a cluster."""
+    """The Ray job of that process; absent if the run was not sent to a cluster."""
     data: str
-    """The directory that the problems came from."""
+    """Directory that the problems were read from."""
     started: datetime
     updated: datetime | None = None
-    """When its driver had its last word; from elsewhere, a `running` run is judged by it."""
+    """Time of the driver's last update; from another machine only this shows whether it lives."""
     finished: datetime | None = None
     """Present exactly when the state is not `running`."""
     selected: int
-    """How many problems the run is about, those with an earlier result included."""
+    """Number of problems that the run selected, those with an earlier result included."""
     counts: dict[Status, int]
     rows: Sequence[Row]
 
     @model_validator(mode="after")
-    def adds_up(self) -> Self:
+    def check_counts(self) -> Self:
         if (self.state == "running") == (self.finished is not None):
             raise ValueError(f"{self.state} with finished={self.finished}")
         if self.counts != count(self.rows):
@@ -65,7 +65,7 @@ class Manifest(Document):
         return self
 
     def state_now(self) -> str:
-        """`killed` where the driver, on this machine, is gone without having said so."""
+        """Return the state; `killed` instead of `running` if a driver on this machine is gone."""
         if self.state == "running" and self.driver_host == socket.gethostname():
             try:
                 os.kill(self.driver_pid, 0)
@@ -77,15 +77,15 @@ class Manifest(Document):
 
     @property
     def all_passed(self) -> bool:
-        """Every selected problem, and at least one."""
+        """Whether every selected problem passed, and at least one was selected."""
         return 0 < self.selected == self.counts.get("passed", 0)
 
     def pieces(self) -> Iterator[str]:
-        """Its JSON, a row at a time."""
+        """Yield the manifest's JSON in pieces, one for each row."""
         head = self.model_dump_json(indent=1, exclude_none=True, exclude={"rows"})
         yield head.removesuffix("\n}") + ',\n "rows": ['
         between = "\n"
-        for text in texts(self.rows):
+        for text in row_texts(self.rows):
             yield between + text
             between = ",\n"
         yield "\n ]\n}\n" if self.rows else "]\n}\n"
@@ -98,24 +98,24 @@ def count(rows: Sequence[Row]) -> dict[Status, int]:
     return dict(Counter(row.status for row in rows))
 
 
-def merged(
+def merge_manifests(
     ours: Manifest, theirs: Manifest, selection: Collection[str], forget: Collection[str] = ()
 ) -> Manifest:
-    """Our manifest of a run, and what another driver of it, now or before, has to say besides.
+    """Return our manifest of a run, with the rows that another driver of the same run wrote.
 
-    A row that we only found is told by who made it; rows of what we do not have yet, or did not
-    select, stay, but for the problems in `forget`.
+    For a problem that we skipped because a result existed, the row of the driver that did the work
+    replaces ours. Rows of problems that we have no row of are kept, except those in `forget`.
     """
     their_rows = {row.label: row for row in theirs.rows}
     rows = []
     for row in ours.rows:
-        made = their_rows.pop(row.label, None)
-        rows.append(made if made is not None and row.is_told_by(made) else row)
+        their_row = their_rows.pop(row.label, None)
+        rows.append(their_row if their_row is not None and row.reuses_result_of(their_row) else row)
     rows.extend(row for label, row in sorted(their_rows.items()) if label not in forget)
     outside = sum(row.label not in selection for row in rows)
     return ours.model_copy(
         update={
-            "rows": sorted(rows, key=lambda row: natural(row.label)),
+            "rows": sorted(rows, key=lambda row: natural_sort_key(row.label)),
             "counts": count(rows),
             "selected": max(theirs.selected, ours.selected + outside),
             "started": min(ours.started, theirs.started),

@@ -1,4 +1,4 @@
-"""This file knows about a row of a manifest: how one problem of a run ended, and after what."""
+"""Defines a row of a manifest: how one problem of a run ended, and its earlier attempts."""
 
 import re
 import textwrap
@@ -12,29 +12,31 @@ from runner.statuses import Status
 from runner.store.result import Decomposed, Document, Figures, ProblemResult
 
 Cause = Literal["preempted", "node lost", "worker lost", "out of memory", "disk full"]
-"""preempted       the node was told to go, and went
-node lost       it went without a word
-worker lost     Ray's worker process died, and its node did not
-out of memory   the share of memory was too small; the next one is larger
-disk full       no space was left on the node, and the problem had not taken it"""
+"""Why an attempt ended without a verdict:
+
+preempted       the node was shut down after a notice, as spot machines are
+node lost       the node disappeared without a notice
+worker lost     Ray's worker process died, its node did not
+out of memory   the requested memory was too small; the next attempt requests more
+disk full       the node had no disk space left, and the problem had not taken it"""
 
 
 class Repeat(Document):
-    """An attempt that was not the last: the problem was not to blame, or lacked room."""
+    """An attempt that was repeated: its machine failed, or it had too little memory or disk."""
 
     cause: Cause
     said: str
     requested_memory_bytes: int
     started: datetime | None = None
     seconds: float | None = None
-    """From its sending to its end."""
+    """Wall time from sending the attempt to its end."""
     node: str | None = None
-    """Absent where it went with what it knew."""
+    """Node that ran the attempt; absent if it was lost before the worker reported it."""
     cpu_seconds: float | None = None
 
 
 class Row(Document):
-    """One problem of a run that has ended."""
+    """Describes how one problem of a run ended."""
 
     problem: str
     source_level: str
@@ -46,46 +48,46 @@ class Row(Document):
     seconds: float = 0.0
     """Wall time of all stages of the last attempt."""
     seconds_by_stage: dict[str, float] = Field(default_factory=dict)
-    """Of the last attempt; `upload` is the way into the store."""
+    """Wall time of each stage of the last attempt; `upload` is the upload into the store."""
     cpu_seconds: float | None = None
-    """Processor time of all attempts that could tell."""
+    """Processor time of all attempts that reported it."""
     gpu_seconds: float | None = None
-    """GPUs that all attempts held, times how long."""
+    """GPU time of all attempts: number of GPUs times the seconds they were held."""
     uploaded_bytes: int | None = None
-    """What the store did not have yet; absent where there is none, or an earlier result stands."""
+    """Bytes sent to the store; absent if there is no store, or an earlier result was reused."""
     peak_memory_bytes: int | None = None
     requested_memory_bytes: int | None = None
-    """What Ray was asked for; absent for a result that an earlier run made."""
+    """Memory that Ray was asked for; absent for a result that an earlier run made."""
     node: str | None = None
     attempts: int = 0
-    """The last one and those before; 0: an earlier run's result stands."""
+    """Number of attempts, the last one included; 0 if an earlier run's result was reused."""
     repeats: list[Repeat] = Field(default_factory=list)
-    """The attempts before the last, in their order; the last one is what the row itself says."""
+    """The attempts before the last one, in order; the row itself describes the last one."""
     artifact_prefix: str | None = None
-    """Where its files are, relative to the output directory or to the run's store; absent where
-    nothing was written."""
+    """Where the problem's files are, relative to the output directory or to the run's store; absent
+    if nothing was written."""
     result_sha256: str | None = None
-    """Of its result.json."""
+    """sha256 of the problem's result.json."""
     differs: list[str] = Field(default_factory=list)
-    """In what the result that stands, by another writer who was first, is not this run's own."""
+    """How the committed result, of another writer who was first, differs from ours: sentences."""
     decomposer: Decomposed | None = None
-    """Who took it apart, where that was not kdrun, with each round's verdict."""
+    """The external decomposer with each round's verdict; absent if kdrun took the problem apart."""
 
     @property
     def label(self) -> str:
         return f"{self.source_level}/{self.problem}"
 
-    def is_told_by(self, other: "Row") -> bool:
-        """Whether we only found the result that the other one's attempts made."""
-        found = self.attempts == 0 and not self.differs
-        return found and self.result_sha256 == other.result_sha256
+    def reuses_result_of(self, other: "Row") -> bool:
+        """Return whether this row reuses the result that the other row's attempts made."""
+        is_reused = self.attempts == 0 and not self.differs
+        return is_reused and self.result_sha256 == other.result_sha256
 
     def text(self) -> str:
-        """As it is in a manifest."""
+        """Return the row's JSON, indented as it is in a manifest."""
         return textwrap.indent(self.model_dump_json(indent=1, exclude_none=True), "  ")
 
     @classmethod
-    def of(
+    def from_result(
         cls,
         result: ProblemResult,
         *,
@@ -101,7 +103,7 @@ class Row(Document):
         gpu_seconds: float | None = None,
     ) -> "Row":
         cpu_seconds = [result.cpu_seconds, *(repeat.cpu_seconds for repeat in repeats)]
-        told = [seconds for seconds in cpu_seconds if seconds is not None]
+        measured_seconds = [seconds for seconds in cpu_seconds if seconds is not None]
         return cls(
             problem=result.problem,
             source_level=result.source_level,
@@ -112,7 +114,7 @@ class Row(Document):
             health=result.health,
             seconds=round(result.total_s, 3),
             seconds_by_stage=result.seconds | ({} if upload_s is None else {"upload": upload_s}),
-            cpu_seconds=round(sum(told), 3) if told else None,
+            cpu_seconds=round(sum(measured_seconds), 3) if measured_seconds else None,
             gpu_seconds=gpu_seconds,
             uploaded_bytes=uploaded_bytes,
             peak_memory_bytes=result.peak_memory_bytes,
@@ -127,8 +129,8 @@ class Row(Document):
         )
 
 
-def natural(label: str) -> tuple[bool, str, list[tuple[int, int, str]]]:
-    """Level 1 before others and custom ones last, 2_ before 10_, numbers before names."""
+def natural_sort_key(label: str) -> tuple[bool, str, list[tuple[int, int, str]]]:
+    """Return a sort key: levels in order, `custom` last; `2_x` before `10_x` before `x`."""
     level, _, problem = label.rpartition("/")
     parts = (part for part in re.split(r"(\d+)", problem) if part)
     name = [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]

@@ -1,4 +1,4 @@
-"""This file knows about the seam of a store: objects with keys, kept in a bucket or a directory."""
+"""Defines what a store needs of a bucket or a directory: objects with keys."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ from runner.store.result import Document
 
 SCHEME = "s3://"
 IN_FLIGHT = 16
-"""Objects that one process sends or fetches at once."""
+"""Objects that one process sends or fetches at the same time."""
 
 Addressing = Literal["auto", "path", "virtual"]
 Checksums = Literal["when_supported", "when_required"]
@@ -21,71 +21,73 @@ R = TypeVar("R")
 
 
 class Address(Document):
-    """Where a store is and how it is spoken to; holds no credentials."""
+    """Says where a store is and how to connect to it; holds no credentials."""
 
     uri: str
     """`s3://bucket/prefix`, or a directory."""
     endpoint_url: str | None = None
-    """Of an S3-compatible service; none: what the AWS environment or profile says."""
+    """URL of an S3-compatible service; None for the one in AWS's environment or profile."""
     addressing: Addressing = "auto"
     checksums: Checksums = "when_supported"
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A small object: what is in it, and which of its versions that was."""
+    """The content of a small object, and the version that it was read at."""
 
     data: bytes
     version: str
 
 
 class Conflict(Exception):
-    """A conditional write found another version there than the one that it was to replace."""
+    """A conditional write found another version of the object than the expected one."""
 
 
 class Objects(Protocol):
-    """What a store needs of the place it is in.
+    """Objects under one address; a bucket and a directory implement it.
 
-    Keys are relative to the address and use `/`. An object appears whole or not at all. Everything
-    raises StoreError where the place does not answer, or not as asked.
+    Keys are relative to the address and use `/`. An object appears complete or not at all. Every
+    method raises StoreError if the bucket or directory cannot be reached or refuses the request.
     """
 
     uri: str
 
     def put(self, key: str, source: Path, sha256: str) -> None:
-        """Write an object from a file whose digest is known."""
+        """Write an object from a file whose sha256 is given."""
 
     def put_if(self, key: str, data: bytes, expected: str | None) -> str:
-        """Write a small object if it is at version `expected` (None: not there); its new version.
+        """Write a small object if it is at version `expected`, and return its new version.
+
+        `expected` is None for an object that must not exist yet.
 
         Raises:
-            Conflict: somebody else was first.
+            Conflict: the object is at another version.
         """
 
     def get(self, key: str) -> Blob | None:
-        """A small object, or None where there is none."""
+        """Return a small object, or None if it does not exist."""
 
     def fetch(self, key: str, path: Path) -> str | None:
-        """Copy an object into a file; the sha256 of what came, or None where there is none."""
+        """Copy an object into a file, and return its sha256; None if there is no object."""
 
     def sha256(self, key: str) -> str | None:
-        """The digest of what is there, or None where there is nothing."""
+        """Return the sha256 of an object, or None if it does not exist."""
 
-    def listed(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """Every key that starts so, and how many bytes are there."""
+    def list_objects(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Yield every key with this prefix, and the size of its object in bytes."""
 
     def folders(self, prefix: str) -> list[str]:
-        """Names directly below a prefix (empty, or up to a `/`) under which there are keys."""
+        """Return the names of the folders directly below a prefix (empty, or ending in `/`)."""
 
 
 def open_objects(address: Address, *, patient: bool = True) -> Objects:
-    """The place that an address names; nothing is asked of it yet.
+    """Return the bucket or directory that an address names, without connecting to it yet.
 
-    An impatient one gives up soon: it is for finding out whether the place is there at all.
+    `patient=False` gives up soon: it is for finding out whether the service answers at all.
 
     Raises:
         UsageError: the address names no bucket.
-        MissingPackageError: it is in a bucket, and boto3 is not installed.
+        MissingPackageError: the address is in a bucket, and boto3 is not installed.
     """
     if address.uri.startswith(SCHEME):
         require_package("boto3", "s3", address.uri)
@@ -97,8 +99,13 @@ def open_objects(address: Address, *, patient: bool = True) -> Objects:
     return FolderObjects(Path(address.uri))
 
 
-def each(function: Callable[[T], R], items: Iterable[T], at_once: int = IN_FLIGHT) -> list[R]:
-    """The function of every item, several at once, in order; the first error ends it."""
+def map_concurrently(
+    function: Callable[[T], R], items: Iterable[T], at_once: int = IN_FLIGHT
+) -> list[R]:
+    """Return the function's result for every item, in order; `at_once` threads call it.
+
+    The first exception cancels the calls that have not begun, and is raised.
+    """
     with ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(function, item) for item in items]
         try:

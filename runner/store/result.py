@@ -1,4 +1,4 @@
-"""This file knows about `result.json`: how one problem ended, and a sha256 for all it left."""
+"""Defines `result.json`: how one problem ended, and the sha256 of each file in its directory."""
 
 import hashlib
 from datetime import datetime
@@ -15,87 +15,93 @@ RESULT_FILE = "result.json"
 
 
 class Document(BaseModel):
-    """Strict and immutable: an unknown field is an error, a document is never edited in place."""
+    """Base of all documents: immutable, and an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Decomposer(Document):
-    """Somebody else's command that takes problems apart."""
+    """Describes an external command that takes problems apart."""
 
     command: str
-    """As it was given; `{problem}`, `{output}` and `{brief}` in it are replaced."""
+    """The command as the user gave it; `{problem}`, `{output}` and `{brief}` in it are replaced."""
     on_failure: bool = False
-    """Only where the computed decomposition does not pass."""
+    """Whether the command is used only if the decomposition that kdrun computes does not pass."""
     rounds: int = Field(default=3, ge=1)
     """Most runs of the command for one problem."""
     pass_env: list[str] = Field(default_factory=list)
-    """Names of the environment variables that it gets besides the usual few."""
+    """Names of further environment variables that the command gets."""
 
 
 class RunOptions(Document):
-    """The options that decide what a verdict means; a result with others is not reused.
+    """The options that decide what a verdict means; a result with other options is not reused.
 
-    What came later is absent where it says nothing, so that results without it read as before.
+    Options that were added later have defaults, so that older results can still be read.
     """
 
     mode: Literal["eval", "train"] = "eval"
     trials: int = Field(default=2, ge=1)
     """Seeds that each comparison is made with."""
     device: str = "cpu"
-    """Type of the device that it was verified on, or `auto`."""
+    """Type of the device to verify on, or `auto`."""
     power: bool = False
-    """Each kernel was made wrong, too, to see a comparison fail."""
+    """Whether each kernel was also broken on purpose, to check that a comparison fails."""
     decomposer: Decomposer | None = None
-    """Absent where kdrun computes the decomposition; in a result: where it computed this one."""
+    """Absent if kdrun computes the decompositions; in a result: if kdrun computed this one."""
 
-    def accept(self, made: "RunOptions") -> bool:
-        """Whether a result with those options is what these ask for.
+    def accept(self, result_options: "RunOptions") -> bool:
+        """Return whether a result that was made with `result_options` answers to these options.
 
-        How many rounds the same command had, and with which variables, means nothing for a pass.
+        A decomposer's number of rounds and its environment variables are not compared: they do not
+        change what a pass means.
         """
-        wanted = self.decomposer
-        if made.decomposer is None:
-            right = wanted is None or wanted.on_failure
+        decomposer = self.decomposer
+        if result_options.decomposer is None:
+            is_same_decomposer = decomposer is None or decomposer.on_failure
         else:
-            right = wanted is not None and wanted.command == made.decomposer.command
-        return right and self._judging() == made._judging()
+            is_same_decomposer = (
+                decomposer is not None and decomposer.command == result_options.decomposer.command
+            )
+        return (
+            is_same_decomposer
+            and self._without_decomposer() == result_options._without_decomposer()
+        )
 
-    def _judging(self) -> "RunOptions":
+    def _without_decomposer(self) -> "RunOptions":
         return self.model_copy(update={"decomposer": None})
 
 
 class Round(Document):
-    """One run of a decomposer's command, and the verdict on what it delivered."""
+    """One run of a decomposer's command, and the verdict on the decomposition that it wrote."""
 
     status: Status
     findings: list[str] = Field(default_factory=list)
-    """The first of them, a line each; empty exactly when the status is `passed`."""
+    """The verification's first findings, a line each; empty exactly if the status is `passed`."""
     ended: str | None = None
-    """How the command ended, where that was not with exit code 0."""
+    """How the command ended; absent if its exit code was 0."""
     command_s: float
     verify_s: float = 0.0
 
     @model_validator(mode="after")
-    def says_why(self) -> Self:
+    def check_findings(self) -> Self:
         if (self.status == "passed") == bool(self.findings):
             raise ValueError(f"{self.status} with findings={self.findings}")
         return self
 
 
 class Decomposed(Document):
-    """Who took a problem apart, where that was not kdrun."""
+    """Describes how an external decomposer took a problem apart."""
 
     command: str
     prompt_version: int
-    """Of the brief that it was given."""
+    """Version of the brief that the command was given."""
     rounds: list[Round]
     seconds: float
-    """Of all rounds together, verification included."""
+    """Wall time of all rounds together, verification included."""
 
 
 class Figures(Document):
-    """What came out of a decomposition; present once there is one."""
+    """Figures of a decomposition; present once it is complete."""
 
     components: int
     """Unique component files."""
@@ -103,53 +109,53 @@ class Figures(Document):
     unique_kernels: int
     kernel_instances: int
     capture: str
-    """The rung of capture that worked; see `decomposition_tree.json`."""
+    """The capture strategy that worked; see `decomposition_tree.json`."""
     estimated_peak_bytes: int
 
 
 class ProblemResult(Document):
-    """How one problem ended. The status decides which fields exist."""
+    """Describes how one problem ended; the status decides which fields are present."""
 
     problem: str
     source_level: str
     status: Status
     reason: str | None = None
-    """One line for people; present exactly when the status is not `passed`."""
+    """One line for people that says why; present exactly if the status is not `passed`."""
     stage: str | None = None
-    """Where it ended, such as `load`, `decompose`, `verify: step`; absent when passed."""
+    """Stage in which the problem ended, such as `load` or `verify: step`; absent if it passed."""
     figures: Figures | None = None
-    """Present when passed, and otherwise where the decomposition was finished."""
+    """Present if the problem passed, or if its decomposition was complete when it ended."""
     bitwise_equal: bool | None = None
-    """Whether the composed model gives the original's very bits; absent if not compared."""
+    """Whether the composed model's outputs equal the original's bit by bit, if compared."""
     max_diff: float | None = None
     health: list[str] = Field(default_factory=list)
-    """What makes the problem's own output a weak witness, a sentence each."""
+    """Why the model's own output may hide errors (constant, zero, not finite), a sentence each."""
     warnings: list[str] = Field(default_factory=list)
-    """Those sentences of `health` that a user can act on."""
+    """The sentences of `health` that a user can act on."""
     seconds: dict[str, float] = Field(default_factory=dict)
-    """Wall time by stage."""
+    """Wall time of each stage."""
     cpu_seconds: float | None = None
-    """Processor time of the child process and of what it waited for."""
+    """Processor time of the child process and of the processes that it waited for."""
     peak_memory_bytes: int | None = None
     """Largest resident set of the child process."""
     peak_device_bytes: int | None = None
-    """Most memory of the accelerator that tensors took; absent on the CPU."""
+    """Largest amount of the accelerator's memory that tensors took; absent on the CPU."""
     memory_limit_bytes: int | None = None
-    """What the child could allocate."""
+    """Memory that the child process was allowed to allocate."""
     estimated_memory_bytes: int | None = None
-    """The largest resident set that was expected before it ran; absent where nobody asked."""
+    """Largest resident set that was estimated before the run; absent if nothing was estimated."""
     started: datetime
     source_sha256: str
     kdrun_version: str
     torch_version: str
     options: RunOptions
     decomposer: Decomposed | None = None
-    """Present exactly where a decomposer was at work."""
+    """Present exactly if an external decomposer took the problem apart."""
     files: dict[str, str] = Field(default_factory=dict)
-    """Relative path -> sha256 of every other file in the directory."""
+    """sha256 of every other file in the directory, by relative path."""
 
     @model_validator(mode="after")
-    def status_decides(self) -> Self:
+    def check_fields_of_status(self) -> Self:
         passed = self.status == "passed"
         if passed and (self.figures is None or not self.files or self.bitwise_equal is None):
             raise ValueError("passed without figures, files or a comparison")
@@ -161,7 +167,7 @@ class ProblemResult(Document):
 
     @property
     def label(self) -> str:
-        """`level3/vit_block`: what people call it, and its place under an output directory."""
+        """Level and name, such as `level3/vit_block`; also the path in an output directory."""
         return f"{self.source_level}/{self.problem}"
 
     @property
@@ -173,15 +179,15 @@ class ProblemResult(Document):
 
     @property
     def sha256(self) -> str:
-        """Of its result.json."""
+        """sha256 of the result.json that holds this result."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
-    def read(cls, directory: Path) -> "ProblemResult":
-        """Read a decomposition directory's result.
+    def from_directory(cls, directory: Path) -> "ProblemResult":
+        """Read the `result.json` of a decomposition directory.
 
         Raises:
-            StoreError: there is none, or it is not one that this version understands.
+            StoreError: the file is missing, or this version cannot read it.
         """
         path = directory / RESULT_FILE
         try:
@@ -196,7 +202,7 @@ def sha256_of(path: Path) -> str:
 
 
 def hash_files(directory: Path) -> dict[str, str]:
-    """Relative POSIX path -> sha256 of every file below, save caches and `result.json` itself."""
+    """Return the sha256 of every file below, by relative path, without caches and `result.json`."""
     return {
         path.relative_to(directory).as_posix(): sha256_of(path)
         for path in sorted(directory.rglob("*"))
@@ -207,7 +213,7 @@ def hash_files(directory: Path) -> dict[str, str]:
 
 
 def first_mismatch(directory: Path, files: dict[str, str]) -> str | None:
-    """The first listed file that is missing or changed, or None."""
+    """Return the first file that is missing or differs from its sha256 in `files`, or None."""
     for name, digest in files.items():
         path = directory / name
         if not path.is_file() or sha256_of(path) != digest:

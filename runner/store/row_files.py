@@ -1,7 +1,7 @@
-"""This file knows about the rows of a run that is under way: on disk, in the words of the manifest.
+"""Keeps the rows of a running run on disk, as the JSON text that the manifest holds.
 
-What stays in memory of a problem that has ended is where its row is. So a driver is as large at the
-end of ten thousand problems as at their beginning, and composing a manifest is copying.
+Only each row's offset and length stay in memory. So a driver needs no more memory at the end of ten
+thousand problems than at their beginning, and writing a manifest is copying text.
 """
 
 import os
@@ -12,75 +12,76 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import overload
 
-from runner.errors import unwritable
+from runner.errors import unwritable_error
 from runner.statuses import Status
-from runner.store.manifest_row import Row, natural
+from runner.store.manifest_row import Row, natural_sort_key
 
-Place = tuple[int, int]
-"""Where a row begins, and its length."""
+RowSpan = tuple[int, int]
+"""Offset of a row in the file, and its length, in bytes."""
 
 
 class Rows(Sequence[Row]):
-    """The rows of one driver, and those that it heard of from another driver of the same run."""
+    """The rows of one driver, and rows that another driver of the same run wrote."""
 
     def __init__(self, folder: Path, labels: Iterable[str]) -> None:
-        """`labels` are the problems that the run is about, in the order of their rows.
+        """Create the file in `folder`; `labels` are the driver's own problems, in the rows' order.
 
         Raises:
-            StoreError: nothing can be written there.
+            StoreError: the folder cannot be written to.
         """
         self._folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (closed below)
         except OSError as error:
-            raise unwritable(folder, error, "--output") from error
+            raise unwritable_error(folder, error, "--output") from error
         weakref.finalize(self, file.close)
         self._descriptor = file.fileno()
         self._end = 0
-        self._places: dict[str, Place | None] = dict.fromkeys(labels)
-        self._ours = frozenset(self._places)
-        self._heard: set[str] = set()
+        self._spans: dict[str, RowSpan | None] = dict.fromkeys(labels)
+        self._own_labels = frozenset(self._spans)
+        self._merged_labels: set[str] = set()
         self.counts: Counter[Status] = Counter()
 
     @property
-    def outside(self) -> int:
-        """How many are of problems that the run of this driver is not about."""
-        return len(self._places.keys() - self._ours)
+    def unselected_count(self) -> int:
+        """Number of rows of problems that this driver did not select."""
+        return len(self._spans.keys() - self._own_labels)
 
     def put(self, row: Row) -> None:
-        """Keep a row of our own; it takes the place of any other one of its problem.
+        """Write a row of our own; it replaces any other row of its problem.
 
         Raises:
-            StoreError: the disk does not take it.
+            StoreError: the row cannot be written to the disk.
         """
-        self._heard.discard(row.label)
-        self._write(row)
+        self._merged_labels.discard(row.label)
+        self._write_row(row)
 
-    def hear(self, theirs: Iterable[Row], forget: Collection[str] = ()) -> None:
-        """Keep what another driver's manifest says besides, as long as it says so.
+    def merge_rows(self, theirs: Iterable[Row], forget: Collection[str] = ()) -> None:
+        """Take over rows from another driver's manifest, and drop those that it no longer has.
 
-        A row that we only found is told by who made it. Those of the problems in `forget` are not
-        kept: they are about to be done again.
+        Rows of problems that we have no row of are taken over, except those in `forget`, which are
+        about to be run again. For a problem that we skipped because a result existed, the row of
+        the driver that did the work replaces ours.
         """
-        before, self._heard = self._heard, set()
+        earlier_labels, self._merged_labels = self._merged_labels, set()
         for row in theirs:
-            mine = self._places.get(row.label)
-            if mine is None or row.label in before:
+            our_span = self._spans.get(row.label)
+            if our_span is None or row.label in earlier_labels:
                 if row.label not in forget:
-                    self._heard.add(row.label)
-                    self._write(row)
-            elif self._read(mine).is_told_by(row):
-                self._write(row)
-        for label in before - self._heard:
-            self._drop(label)
-        self._places = dict(sorted(self._places.items(), key=lambda item: natural(item[0])))
+                    self._merged_labels.add(row.label)
+                    self._write_row(row)
+            elif self._read_row(our_span).reuses_result_of(row):
+                self._write_row(row)
+        for label in earlier_labels - self._merged_labels:
+            self._remove_row(label)
+        self._spans = dict(sorted(self._spans.items(), key=lambda item: natural_sort_key(item[0])))
 
     def texts(self) -> Iterator[str]:
-        """Each row as it is in a manifest, in order."""
-        for place in self._places.values():
-            if place is not None:
-                yield self._text(place)
+        """Yield each row's text as it is in a manifest, in order."""
+        for span in self._spans.values():
+            if span is not None:
+                yield self._read_text(span)
 
     def __len__(self) -> int:
         return self.counts.total()
@@ -95,40 +96,42 @@ class Rows(Sequence[Row]):
     def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
         return list(self)[index]
 
-    def _write(self, row: Row) -> None:
+    def _write_row(self, row: Row) -> None:
         text = row.text()
-        before = self._places.get(row.label)
-        if before is not None and self._text(before) == text:
+        earlier_span = self._spans.get(row.label)
+        if earlier_span is not None and self._read_text(earlier_span) == text:
             return
         data = text.encode()
         try:
-            written = 0
-            while written < len(data):
-                written += os.pwrite(self._descriptor, data[written:], self._end + written)
+            written_bytes = 0
+            while written_bytes < len(data):
+                written_bytes += os.pwrite(
+                    self._descriptor, data[written_bytes:], self._end + written_bytes
+                )
         except OSError as error:
-            raise unwritable(self._folder, error, "--output") from error
-        self._drop(row.label)
-        self._places[row.label] = (self._end, len(data))
+            raise unwritable_error(self._folder, error, "--output") from error
+        self._remove_row(row.label)
+        self._spans[row.label] = (self._end, len(data))
         self._end += len(data)
         self.counts[row.status] += 1
 
-    def _drop(self, label: str) -> None:
-        place = self._places.get(label)
-        if place is not None:
-            self.counts = self.counts - Counter([self._read(place).status])
-        if label in self._ours:
-            self._places[label] = None
+    def _remove_row(self, label: str) -> None:
+        span = self._spans.get(label)
+        if span is not None:
+            self.counts = self.counts - Counter([self._read_row(span).status])
+        if label in self._own_labels:
+            self._spans[label] = None
         else:
-            self._places.pop(label, None)
+            self._spans.pop(label, None)
 
-    def _read(self, place: Place) -> Row:
-        return Row.model_validate_json(self._text(place))
+    def _read_row(self, span: RowSpan) -> Row:
+        return Row.model_validate_json(self._read_text(span))
 
-    def _text(self, place: Place) -> str:
-        begin, length = place
-        return os.pread(self._descriptor, length, begin).decode()
+    def _read_text(self, span: RowSpan) -> str:
+        offset, length = span
+        return os.pread(self._descriptor, length, offset).decode()
 
 
-def texts(rows: Sequence[Row]) -> Iterator[str]:
-    """Each row as it is in a manifest."""
+def row_texts(rows: Sequence[Row]) -> Iterator[str]:
+    """Return an iterator over each row's text as it is in a manifest."""
     return rows.texts() if isinstance(rows, Rows) else (row.text() for row in rows)

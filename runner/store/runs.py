@@ -1,8 +1,8 @@
-"""This file knows about runs in a store: what is committed, by whom, and how each run stands.
+"""Reads and writes the runs of a store: their committed results, manifests and logs.
 
-A problem's files go first, its `result.json` last and by a conditional write: it is the commit.
-Readers trust only what a `result.json` lists. Nothing in a store is ever deleted, and nothing but
-`manifest.json` and a superseded `result.json` is written over.
+A problem's files are sent first; then a conditional write of its `result.json` commits them.
+Readers trust only the files that a `result.json` lists. Nothing in a store is ever deleted, and
+only `manifest.json` and a superseded `result.json` are overwritten.
 """
 
 import hashlib
@@ -21,46 +21,46 @@ from pydantic import ValidationError
 from runner import __version__
 from runner.errors import StoreError
 from runner.store import key_layout
-from runner.store.manifest import Manifest, merged
-from runner.store.objects import Address, Blob, Conflict, Objects, each, open_objects
+from runner.store.manifest import Manifest, merge_manifests
+from runner.store.objects import Address, Blob, Conflict, Objects, map_concurrently, open_objects
 from runner.store.result import ProblemResult
-from runner.store.result_objects import Contents
+from runner.store.result_objects import ResultObjects
 
 TRIES = 50
-"""Of one conditional write, when others write there at the same time."""
+"""Attempts at one conditional write while others write the same object."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A result that is committed."""
+class CommittedResult:
+    """A result that is committed to a store."""
 
     result: ProblemResult
     text: str
-    """Its result.json."""
+    """Text of its result.json."""
     version: str
-    """What a write that supersedes it has to name."""
+    """Version of the object, which a write that supersedes it has to name."""
     prefix: str
-    """Below which its files are, relative to the store."""
+    """Prefix of the keys of its files, relative to the store."""
 
     @property
     def sha256(self) -> str:
-        """Of its result.json."""
+        """sha256 of its result.json."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """What stands after an attempt was published."""
+class Publication:
+    """The outcome of publishing a result."""
 
-    standing: Standing
+    committed: CommittedResult
     differs: tuple[str, ...] = ()
-    """In what the result of another writer, who was first, is not the one that was published."""
+    """How the committed result, of another writer who was first, differs from ours: sentences."""
     sent_bytes: int = 0
-    """What was not there yet."""
+    """Bytes of the files that the store did not have yet."""
 
 
 class RunStore:
-    """Runs below one address."""
+    """A store of runs at one address."""
 
     def __init__(self, address: Address, *, patient: bool = True) -> None:
         self.address = address
@@ -69,10 +69,10 @@ class RunStore:
     def __str__(self) -> str:
         return self.objects.uri
 
-    # What can be known before any work.
+    # Checks before a run begins.
 
     def claim(self) -> None:
-        """Make sure that results can be written here, and that no writer can overrun another.
+        """Mark this place as a store, and check that conditional writes work.
 
         Raises:
             StoreError: the place does not answer, cannot be written to, holds something else, or
@@ -89,17 +89,17 @@ class RunStore:
                     f"{self}: the service ignores {condition}, so writers could overrun each other",
                     hint="use a newer version of it, or another one",
                 )
-        self.look()
+        self.check_layout()
 
     def is_new(self) -> bool:
-        """Return whether nothing is there yet, so that the first run makes it a store.
+        """Return whether the place is empty, so that the first run makes it a store.
 
         Raises:
-            StoreError: it holds something else, or does not answer.
+            StoreError: the place holds something else, or does not answer.
         """
         if self._is_marked():
             return False
-        # Asked twice: what was found may be the mark of another driver, of this moment.
+        # The marker is looked for again: another driver may have written it between the two calls.
         if self._is_in_use() and not self._is_marked():
             raise StoreError(f"{self}: holds something else", hint="choose an empty place")
         return True
@@ -108,13 +108,13 @@ class RunStore:
         return self.objects.get(key_layout.MARKER) is not None
 
     def _is_in_use(self) -> bool:
-        return any(True for _ in self.objects.listed(""))
+        return any(True for _ in self.objects.list_objects(""))
 
-    def look(self) -> None:
-        """Make sure that this is a store, and one that this version can read.
+    def check_layout(self) -> None:
+        """Check that this is a store, and that this version can read it.
 
         Raises:
-            StoreError: it is not.
+            StoreError: it is no store, or was made by an older or newer kdrun.
         """
         blob = self.objects.get(key_layout.MARKER)
         if blob is None:
@@ -135,18 +135,18 @@ class RunStore:
 
     # Results.
 
-    def standing(self, run_id: str, label: str) -> Standing | None:
-        """The result that is committed, or None where there is none that can be read."""
+    def find_result(self, run_id: str, label: str) -> CommittedResult | None:
+        """Return a problem's committed result, or None if it has none that can be read."""
         blob = self.objects.get(key_layout.result_key(run_id, label))
-        return None if blob is None else _standing(run_id, label, blob)
+        return None if blob is None else _parse_result(run_id, label, blob)
 
-    def all_standing(self, run_id: str, labels: Iterable[str]) -> dict[str, Standing]:
-        """The same for many problems, by label."""
-        found = each(lambda label: (label, self.standing(run_id, label)), labels)
-        return {label: standing for label, standing in found if standing is not None}
+    def find_results(self, run_id: str, labels: Iterable[str]) -> dict[str, CommittedResult]:
+        """Return the committed results of many problems, by label."""
+        results = map_concurrently(lambda label: (label, self.find_result(run_id, label)), labels)
+        return {label: result for label, result in results if result is not None}
 
     def labels(self, run_id: str) -> list[str]:
-        """Problems of a run of which anything is there."""
+        """Return the labels of the problems of a run that have any object in the store."""
         levels = [level for level in self.objects.folders(f"{run_id}/") if level != key_layout.LOGS]
         return [
             f"{level}/{name}"
@@ -154,35 +154,36 @@ class RunStore:
             for name in self.objects.folders(f"{run_id}/{level}/")
         ]
 
-    def contents(self, run_id: str, result: ProblemResult) -> Contents:
-        """The objects that hold a result's files."""
-        return Contents(self.objects, key_layout.files_prefix(run_id, result), result.files)
+    def result_objects(self, run_id: str, result: ProblemResult) -> ResultObjects:
+        """Return the objects that hold a result's files."""
+        return ResultObjects(self.objects, key_layout.files_prefix(run_id, result), result.files)
 
     def damage(self, run_id: str, result: ProblemResult) -> str | None:
-        """The first file that is missing or is not what the result says, or None."""
-        return self.contents(run_id, result).damage()
+        """Return the first file that is missing or differs from its sha256, or None."""
+        return self.result_objects(run_id, result).damage()
 
     def publish(
         self, run_id: str, result: ProblemResult, directory: Path, supersedes: str | None = None
-    ) -> Published:
-        """Store a decomposition that is finished on disk; what is there already stays.
+    ) -> Publication:
+        """Send a finished decomposition to the store and commit its result.
 
-        `supersedes` is the version of the committed result that this one was made to replace. Where
-        another writer has committed meanwhile, the first stands, unless it alone did not pass.
+        `supersedes` is the version of the committed result that this one is to replace. If another
+        writer has committed a result meanwhile, that result stays, unless it did not pass and ours
+        did.
         """
-        sent_bytes = self.contents(run_id, result).send(directory)
+        sent_bytes = self.result_objects(run_id, result).send(directory)
         return replace(self._commit(run_id, result, supersedes), sent_bytes=sent_bytes)
 
     def put_log(self, run_id: str, label: str, log: Path) -> int:
-        """What a problem's process printed; so many bytes."""
-        with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
-            copy = Path(aside, "log")  # its owner may still write
+        """Store what a problem's process printed, and return its size in bytes."""
+        with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+            copy = Path(folder, "log")  # the process may still write to the log
             copy.write_bytes(log.read_bytes())
             digest = hashlib.sha256(copy.read_bytes()).hexdigest()
             self.objects.put(key_layout.log_key(run_id, label), copy, digest)
             return copy.stat().st_size
 
-    def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Published:
+    def _commit(self, run_id: str, result: ProblemResult, supersedes: str | None) -> Publication:
         key = key_layout.result_key(run_id, result.label)
         data = result.to_json().encode()
         expected = supersedes
@@ -192,49 +193,55 @@ class RunStore:
             except Conflict:
                 blob = self.objects.get(key)
                 expected = blob.version if blob else None
-                standing = _standing(run_id, result.label, blob) if blob else None
-                if standing is None or _better(result, standing.result):
+                committed = _parse_result(run_id, result.label, blob) if blob else None
+                if committed is None or _supersedes(result, committed.result):
                     _wait()
                     continue
-                return Published(standing, differences(result, standing.result))
+                return Publication(committed, differences(result, committed.result))
             blob = Blob(data, version)
-            standing = _standing(run_id, result.label, blob)
-            assert standing is not None
-            return Published(standing)
+            committed = _parse_result(run_id, result.label, blob)
+            assert committed is not None
+            return Publication(committed)
         raise StoreError(f"{self}/{key}: written by others all the time", hint="submit it again")
 
     # Runs.
 
-    def save(
+    def save_manifest(
         self, manifest: Manifest, selection: Collection[str], forget: Collection[str] = ()
     ) -> Manifest:
-        """Write a run's manifest, in which the rows of another driver of the same run are kept.
+        """Write a run's manifest, and keep the rows that another driver of the same run wrote.
 
-        `selection` is what this driver's run is about. Rows of the problems in `forget` are not
-        kept: they are about to be done again.
+        `selection` holds the labels of this driver's problems. The other driver's rows of problems
+        in `forget` are not kept: they are about to be run again.
         """
 
-        def whole(theirs: Manifest | None) -> Manifest:
-            return manifest if theirs is None else merged(manifest, theirs, selection, forget)
+        def compose(theirs: Manifest | None) -> Manifest:
+            return (
+                manifest if theirs is None else merge_manifests(manifest, theirs, selection, forget)
+            )
 
-        return self.update(manifest.run_id, whole)[0]
+        return self.update_manifest(manifest.run_id, compose)[0]
 
-    def update(
-        self, run_id: str, whole: Callable[[Manifest | None], Manifest], known: str | None = None
+    def update_manifest(
+        self,
+        run_id: str,
+        compose: Callable[[Manifest | None], Manifest],
+        known_version: str | None = None,
     ) -> tuple[Manifest, str]:
-        """Write a run's manifest, and return it with its version.
+        """Write a run's manifest, and return it with its new version.
 
-        `whole` is given what is there and says what is to be. Where that is at version `known`,
-        which says nothing new to who wrote it, it is not read, and `whole` is given None.
+        `compose` gets the stored manifest (None if there is none) and returns the one to write. If
+        `known_version` is given and is still the stored version, the caller wrote that manifest
+        itself: it is not read, and `compose` gets None.
         """
         key = key_layout.manifest_key(run_id)
-        version, theirs = known, None
+        version, theirs = known_version, None
         for attempt in range(TRIES):
-            if attempt or known is None:
+            if attempt or known_version is None:
                 blob = self.objects.get(key)
                 version = blob.version if blob else None
                 theirs = self._manifest(key, blob) if blob else None
-            manifest = whole(theirs)
+            manifest = compose(theirs)
             try:
                 return manifest, self.objects.put_if(key, manifest.to_json().encode(), version)
             except Conflict:
@@ -242,35 +249,39 @@ class RunStore:
         raise StoreError(f"{self}/{key}: written by others all the time", hint="submit it again")
 
     def find_manifest(self, run_id: str) -> Manifest | None:
-        """A run's manifest, or None where there is no such run.
+        """Return a run's manifest, or None if there is no such run.
 
         Raises:
-            StoreError: it is none that this version understands.
+            StoreError: this version cannot read the manifest.
         """
         key = key_layout.manifest_key(run_id)
         blob = self.objects.get(key)
         return None if blob is None else self._manifest(key, blob)
 
     def manifest(self, run_id: str) -> Manifest:
-        """A run's manifest.
+        """Return a run's manifest.
 
         Raises:
-            StoreError: no such run, or a manifest that this version does not understand.
+            StoreError: the run does not exist, or this version cannot read its manifest.
         """
-        found = self.find_manifest(run_id)
-        if found is None:
-            known = ", ".join(self.run_ids()[-3:]) or "none"
-            raise StoreError(f"no run {run_id!r} in {self}", hint=f"the last ones there: {known}")
-        return found
+        manifest = self.find_manifest(run_id)
+        if manifest is None:
+            last_ids = ", ".join(self.run_ids()[-3:]) or "none"
+            raise StoreError(
+                f"no run {run_id!r} in {self}", hint=f"the last ones there: {last_ids}"
+            )
+        return manifest
 
     def run_ids(self) -> list[str]:
-        """Ids of all runs, in the order of their names."""
+        """Return the ids of all runs, sorted by name."""
         return sorted(self.objects.folders(""))
 
     def manifests(self) -> list[Manifest]:
-        """Of every run that has one, oldest first."""
-        found = each(self.find_manifest, self.run_ids())
-        return sorted((each for each in found if each), key=lambda each: each.started)
+        """Return the manifests of all runs, oldest first."""
+        manifests = map_concurrently(self.find_manifest, self.run_ids())
+        return sorted(
+            (manifest for manifest in manifests if manifest), key=lambda manifest: manifest.started
+        )
 
     def _manifest(self, key: str, blob: Blob) -> Manifest:
         try:
@@ -278,8 +289,8 @@ class RunStore:
             if key_layout.manifest_key(manifest.run_id) != key:
                 raise ValueError("a manifest of another run")
             return manifest
-        except ValueError as error:  # pydantic's is one
-            if made_by_newer(_versions(blob.data)):
+        except ValueError as error:  # pydantic's ValidationError is a ValueError
+            if is_from_newer_kdrun(_versions(blob.data)):
                 raise StoreError(
                     f"{self}/{key}: written by a newer kdrun", hint="upgrade kdrun"
                 ) from error
@@ -288,7 +299,7 @@ class RunStore:
             ) from error
 
 
-def _standing(run_id: str, label: str, blob: Blob) -> Standing | None:
+def _parse_result(run_id: str, label: str, blob: Blob) -> CommittedResult | None:
     try:
         result = ProblemResult.model_validate_json(blob.data)
     except ValidationError:
@@ -296,33 +307,33 @@ def _standing(run_id: str, label: str, blob: Blob) -> Standing | None:
     if result.label != label:
         return None
     prefix = key_layout.files_prefix(run_id, result)
-    return Standing(result, blob.data.decode(), blob.version, prefix)
+    return CommittedResult(result, blob.data.decode(), blob.version, prefix)
 
 
-def _better(ours: ProblemResult, theirs: ProblemResult) -> bool:
-    """Whether the second to come takes the first one's place: a pass is not lost to a crash."""
+def _supersedes(ours: ProblemResult, theirs: ProblemResult) -> bool:
+    """Return whether our result replaces another writer's: a pass replaces what did not pass."""
     return ours.status == "passed" != theirs.status
 
 
 def differences(ours: ProblemResult, theirs: ProblemResult) -> tuple[str, ...]:
-    """In what two results of one problem differ, save for times and places."""
-    said = []
+    """Return the fields and files in which two results of a problem differ, a sentence each."""
+    sentences = []
     for name in ("status", "source_sha256", "kdrun_version", "torch_version", "options"):
-        mine, other = getattr(ours, name), getattr(theirs, name)
-        if mine != other:
-            said.append(f"{name}: {other} stands, not {mine}")
+        our_value, their_value = getattr(ours, name), getattr(theirs, name)
+        if our_value != their_value:
+            sentences.append(f"{name}: {their_value} stands, not {our_value}")
     if ours.status == theirs.status == "passed":
         names = {
             name
             for name, _ in ours.files.items() ^ theirs.files.items()
             if not name.startswith("verification/")
         }
-        said.extend(f"{name} differs" for name in sorted(names))
-    return tuple(said)
+        sentences.extend(f"{name} differs" for name in sorted(names))
+    return tuple(sentences)
 
 
-def made_by_newer(versions: Any) -> bool:
-    """Whether a document's versions name a kdrun after this one."""
+def is_from_newer_kdrun(versions: Any) -> bool:
+    """Return whether a document's versions name a newer kdrun than this one."""
     try:
         theirs = tuple(int(part) for part in versions["kdrun"].split(".")[:3])
         ours = tuple(int(part) for part in __version__.split(".")[:3])

@@ -1,4 +1,4 @@
-"""This file knows about what S3 and the way to it can answer, in one line with what to do."""
+"""Explains errors of S3 and of the connection to it: one line with a hint for each."""
 
 from botocore import exceptions as boto
 from botocore.exceptions import BotoCoreError, ClientError
@@ -45,10 +45,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "try KDRUN_S3_CHECKSUMS=when_required",
     ),
 }
-"""Error code of an answer -> what it means, what to do."""
+"""Meaning of each S3 error code, and a hint; by code."""
 
 _LOGIN_ERROR = getattr(boto, "LoginError", boto.SSOError)
-"""botocore before 1.41 knows no `aws login`."""
+"""Error of an expired `aws login`; botocore before 1.41 does not have it."""
 
 FAILURES: tuple[tuple[type[BotoCoreError], str, str], ...] = (
     (boto.NoCredentialsError, "no credentials", CREDENTIALS),
@@ -65,20 +65,20 @@ FAILURES: tuple[tuple[type[BotoCoreError], str, str], ...] = (
     (boto.ParamValidationError, "no name of a bucket", "correct --store"),
     (boto.NoRegionError, "no region", REGION),
 )
-"""What happens on this side; the first that fits."""
+"""Meaning of botocore's own exceptions, and a hint; the first class that fits is used."""
 
 
-def explained(uri: str, error: BaseException) -> StoreError:
-    """The error, for people."""
+def explain_error(uri: str, error: BaseException) -> StoreError:
+    """Return a StoreError that says in one line what an exception means and what to do."""
     if isinstance(error, ClientError):
         code = str(error.response.get("Error", {}).get("Code", "?"))
         message = str(error.response.get("Error", {}).get("Message", "")).strip().split("\n")[0]
-        what, hint = ANSWERS.get(code, (f"{code}: {message}", RIGHTS))
-        return StoreError(f"{uri}: {what} ({error.operation_name})", hint=hint)
+        meaning, hint = ANSWERS.get(code, (f"{code}: {message}", RIGHTS))
+        return StoreError(f"{uri}: {meaning} ({error.operation_name})", hint=hint)
     line = str(error).strip().split("\n")[0]
-    for kind, what, hint in FAILURES:
+    for kind, meaning, hint in FAILURES:
         if isinstance(error, kind):
-            return StoreError(f"{uri}: {what}: {line}", hint=hint)
-    if isinstance(error, ValueError):  # botocore, about an endpoint that is no URL
+            return StoreError(f"{uri}: {meaning}: {line}", hint=hint)
+    if isinstance(error, ValueError):  # botocore raises it for an endpoint that is no URL
         return StoreError(f"{uri}: {line}", hint="correct KDRUN_S3_ENDPOINT_URL")
     return StoreError(f"{uri}: {type(error).__name__}: {line}", hint=REACH)

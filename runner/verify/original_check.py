@@ -54,7 +54,7 @@ def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
             return model(*args, **kwargs)
     except ProblemError as error:
         what = f"forward() fails on its own inputs ({described}; seed {bench.options.seed + trial})"
-        raise ProblemError(error.path, f"{what}: {error.what}") from error
+        raise ProblemError(error.path, f"{what}: {error.reason}") from error
 
 
 def describe_inputs(inputs: Inputs) -> str:

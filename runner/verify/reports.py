@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import DecompositionError
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.tree.document import Tree
 from runner.tree.verification_section import ANALYSIS_FILE, with_section
 from runner.verify.gates.power_report import Power
@@ -56,7 +56,7 @@ def section_lines(verification: Verification) -> list[str]:
         outcome = f"the kernels put together equal the original {equal}"
     else:
         outcome = verification.first_failure or "a gate did not pass"
-    draws = counted(verification.trials, "draw")
+    draws = pluralize(verification.trials, "draw")
     how = f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
     unknown = (f"not examined: {effect}" for effect in verification.not_examined)
     remarks = [*verification.health, *unknown]

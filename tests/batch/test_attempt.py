@@ -52,7 +52,7 @@ def test_a_passed_problem_is_in_place_with_a_result_that_vouches_for_every_file(
     made = task()
     done = decompose(made, log)
     assert done.record.status == "passed", done.record.reason
-    result = ProblemResult.read(made.directory)
+    result = ProblemResult.from_directory(made.directory)
     assert result == done.result
     files = {p.relative_to(made.directory).as_posix() for p in made.directory.rglob("*.*")}
     assert set(result.files) == {f for f in files if "." in f.rpartition("/")[2]} - {"result.json"}
@@ -82,14 +82,14 @@ def test_an_error_replaces_what_passed_unless_the_task_keeps_it(task: Make, log:
     for keeps_passed, stands in ((True, "passed"), (False, "error")):
         done = decompose(made.model_copy(update={"keeps_passed": keeps_passed}), log)
         assert done.record.status == "error"
-        assert ProblemResult.read(made.directory).status == stands
+        assert ProblemResult.from_directory(made.directory).status == stands
         assert (done.artifact_prefix is None) == keeps_passed
 
 
 def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log: Path) -> None:
     here = task()
     decompose(here, log)
-    files = ProblemResult.read(here.directory).files
+    files = ProblemResult.from_directory(here.directory).files
     source = here.problem.read_bytes()
     here.problem.unlink()
     sent = json.loads(here.model_copy(update={"source": source}).model_dump_json())
@@ -178,7 +178,7 @@ def test_each_end_has_its_status_and_a_reason(
     limits = {"timeout_s": 3} if name == "hang" else {"memory_bytes": GIB // 2}
     made = task(name, **limits)
     done = commit_failure(made, estimate(made, log), log)
-    result = ProblemResult.read(made.directory)
+    result = ProblemResult.from_directory(made.directory)
     assert (result.status, str(result.reason)[: len(reason)]) == (status, reason)
     assert result == done.result
     assert set(result.files) - {"verification/log.txt"} == {"original.py"}

@@ -56,7 +56,7 @@ def test_a_problem_that_fills_the_disk_is_told_so_and_gives_it_back(
 ) -> None:
     made = task(more)
     done = decompose(made, tmp_path / "log")
-    result = ProblemResult.read(made.directory)
+    result = ProblemResult.from_directory(made.directory)
     assert result == done.result
     assert result.status == "crashed"
     where = re.escape(str(made.directory.parent))

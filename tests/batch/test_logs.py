@@ -112,7 +112,7 @@ def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
     assert problem_logs.LOG_PATH in done.result.files
     assert verify(task.directory, VerifyOptions(trials=1)).status == "passed"
 
-    store.save(manifest(row("level1/talks")), ["level1/talks"])
+    store.save_manifest(manifest(row("level1/talks")), ["level1/talks"])
     shown = subprocess.run(
         [KDRUN, "logs", "one", "talks", "--store", str(tmp_path / "store")],
         capture_output=True,

@@ -63,7 +63,7 @@ def manifest(*rows: Row, **changes: Any) -> Manifest:
 
 def shown(run: Manifest, output: Path = Path("output")) -> str:
     console = Console(file=io.StringIO(), width=200)
-    run_tables.results(run, output, console)
+    run_tables.print_run(run, output, console)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return text
 
@@ -127,7 +127,7 @@ def test_a_verdict_minds_only_what_a_user_can_act_on() -> None:
     record = Record(status="passed", health=health, warnings=health[1:])
     out = io.StringIO()
 
-    run_tables.verdict(LocalVerification(Path("relu"), record), Console(file=out))
+    run_tables.print_verdict(LocalVerification(Path("relu"), record), Console(file=out))
 
     assert out.getvalue().splitlines() == [
         "passed  relu",

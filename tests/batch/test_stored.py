@@ -65,7 +65,7 @@ def test_a_worker_sends_what_it_made_and_says_where_it_is(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
     done = decompose(task(), tmp_path / "log")
-    standing = store.standing("one", "level1/whole")
+    standing = store.find_result("one", "level1/whole")
     assert standing is not None
     assert standing.result == done.result
     assert (done.artifact_prefix, done.result_sha256) == (standing.prefix, standing.sha256)
@@ -145,7 +145,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
     store: RunStore, runs: list[Manifest], expected: str | None
 ) -> None:
     for each in runs:
-        store.save(each, [])
+        store.save_manifest(each, [])
     found = find_unfinished_run(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
 

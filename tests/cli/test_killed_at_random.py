@@ -145,7 +145,7 @@ def test_what_is_killed_at_random_and_repeated_ends_as_if_nothing_had_been(
     for name, value in environment(own_server).items():
         monkeypatch.setenv(name, value)
     store = RunStore(Address(uri=f"s3://{BUCKET}/random", endpoint_url=own_server.url))
-    for label, standing in store.all_standing("killed", store.labels("killed")).items():
+    for label, standing in store.find_results("killed", store.labels("killed")).items():
         assert store.damage("killed", standing.result) is None, label
 
 
@@ -204,7 +204,7 @@ def test_workers_killed_at_random_and_a_run_repeated_end_as_if_nothing_had_been(
     cli = RunStore(Address(uri=f"s3://{BUCKET}/cli", endpoint_url=server.url))
     for row in undisturbed:
         label = f"{row['source_level']}/{row['problem']}"
-        right, found = cli.standing("first", label), there.standing(run_id, label)
+        right, found = cli.find_result("first", label), there.find_result(run_id, label)
         assert right is not None
         assert found is not None
         assert differences(found.result, right.result) == (), struck

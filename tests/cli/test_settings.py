@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from runner.cli.decomposition import submit
-from runner.config import Settings, load
+from runner.config import Settings, load_settings
 from runner.errors import ConfigError, KdrunError, UsageError
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def test_a_flag_wins_over_a_variable_over_a_file_over_the_default(
     file = write("trials: 3\ntimeout: 3\nworkers: 3\n")
     monkeypatch.setenv("KDRUN_TRIALS", "4")
     monkeypatch.setenv("KDRUN_TIMEOUT", "4")
-    settings = load({"trials": 5}, file)
+    settings = load_settings({"trials": 5}, file)
     assert (settings.trials, settings.timeout, settings.workers) == (5, 4, 3)
     assert settings.mode == "eval"
 
@@ -42,7 +42,7 @@ def test_a_flag_wins_over_a_variable_over_a_file_over_the_default(
 def test_the_default_file_says_every_setting_and_its_default() -> None:
     written = yaml.safe_load(DEFAULT.read_text())
     assert list(written) == list(Settings.model_fields)
-    assert load({}, DEFAULT).model_dump() == load({}).model_dump()
+    assert load_settings({}, DEFAULT).model_dump() == load_settings({}).model_dump()
 
 
 def test_the_settings_page_says_what_the_settings_say() -> None:
@@ -55,9 +55,9 @@ def test_the_settings_page_says_what_the_settings_say() -> None:
 def test_the_working_directory_s_default_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("configs").mkdir()
     Path("configs/default.yaml").write_text("trials: 7")
-    assert load({}).trials == 7
+    assert load_settings({}).trials == 7
     monkeypatch.setenv("KDRUN_CONFIG", str(write("trials: 8")))
-    assert load({}).trials == 8
+    assert load_settings({}).trials == 8
 
 
 def test_every_setting_is_a_flag_of_submit() -> None:
@@ -72,8 +72,8 @@ def test_every_setting_is_a_flag_of_submit() -> None:
     [("16GiB", 16 << 30), ("1.5GiB", 3 << 29), ("512MiB", 1 << 29), ("16GB", 16 * 10**9)],
 )
 def test_memory_is_written_with_its_unit(written: str, bytes_: int) -> None:
-    assert load({"memory": written}).memory == bytes_
-    assert load({}, write(f"memory: {written}")).memory == bytes_
+    assert load_settings({"memory": written}).memory == bytes_
+    assert load_settings({}, write(f"memory: {written}")).memory == bytes_
 
 
 @pytest.mark.parametrize("name", ["mode", "log_format"])
@@ -88,10 +88,10 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
 ) -> None:
     monkeypatch.setenv("KDRUN_LEVEL", "1, 2")
     monkeypatch.setenv("KDRUN_PROBLEM", "relu*,*gelu*")
-    settings = load({})
+    settings = load_settings({})
     assert (settings.level, settings.problem) == ([1, 2], ["relu*", "*gelu*"])
     monkeypatch.delenv("KDRUN_LEVEL")
-    assert load({}, write("level: 3")).level == [3]
+    assert load_settings({}, write("level: 3")).level == [3]
 
 
 @pytest.mark.parametrize(
@@ -123,29 +123,29 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
 )
 def test_a_broken_file_is_told_with_the_field(text: str | bytes, message: str) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
-        load({}, write(text))
+        load_settings({}, write(text))
 
 
 @pytest.mark.parametrize("given", ["preempted=0, node_lost=7", ["preempted=0", "node_lost=7"]])
 def test_retries_are_limited_by_cause(given: object, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(given, str):
         monkeypatch.setenv("KDRUN_RETRIES", given)
-    retries = load({} if isinstance(given, str) else {"retries": given}).retries
+    retries = load_settings({} if isinstance(given, str) else {"retries": given}).retries
     assert (retries.preempted, retries.node_lost, retries.worker_lost) == (0, 7, 2)
 
 
 def test_one_number_limits_the_retries_of_every_cause() -> None:
-    assert set(load({"retries": ("0",)}).retries.model_dump().values()) == {0}
-    assert load({}, write("retries: 3\n")).retries.node_lost == 3
+    assert set(load_settings({"retries": ("0",)}).retries.model_dump().values()) == {0}
+    assert load_settings({}, write("retries: 3\n")).retries.node_lost == 3
 
 
 def test_an_empty_file_says_nothing() -> None:
-    assert load({}, write("# nothing\n")).trials == 2
+    assert load_settings({}, write("# nothing\n")).trials == 2
 
 
 def test_a_file_that_is_not_there_is_told() -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read: No such file"):
-        load({}, Path("none.yaml"))
+        load_settings({}, Path("none.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_broken_variable_is_told_by_its_name(
 ) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
-        load({})
+        load_settings({})
 
 
 @pytest.mark.parametrize(
@@ -204,20 +204,20 @@ def test_a_broken_variable_is_told_by_its_name(
 )
 def test_a_broken_flag_is_told_by_its_name(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=f"^{re.escape(message)}"):
-        load(flags)
+        load_settings(flags)
 
 
 def test_a_folder_may_begin_with_the_home_as_no_shell_writes_it_in_a_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    settings = load({}, write("store: ~/store\noutput: ~/out\ndata: ~/mine\n"))
+    settings = load_settings({}, write("store: ~/store\noutput: ~/out\ndata: ~/mine\n"))
     assert settings.store == "/home/me/store"
     assert (settings.output, settings.data) == (Path("/home/me/out"), Path("/home/me/mine"))
-    assert load({"store": "./a:b"}).store == str(Path.cwd() / "a:b")
+    assert load_settings({"store": "./a:b"}).store == str(Path.cwd() / "a:b")
 
 
 def test_settings_errors_end_with_the_exit_code_of_wrong_usage() -> None:
     with pytest.raises(KdrunError) as caught:
-        load({"trials": 0})
+        load_settings({"trials": 0})
     assert caught.value.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 from scripted import PROBLEM
 
 from runner.cli import main
-from runner.config import Settings, load
+from runner.config import Settings, load_settings
 from runner.errors import UsageError
 from runner.store.result import Decomposer, RunOptions
 
@@ -90,11 +90,11 @@ def test_what_cannot_be_meant_is_one_line(decompose: Run, arguments: list[str], 
 def test_on_a_cluster_the_command_is_looked_for_where_the_work_is_done() -> None:
     from runner.batch.decomposer.decomposer_process import select_decomposer
 
-    settings = load({"decomposer": "no-such-agent", "address": "10.0.0.1:6379"})
+    settings = load_settings({"decomposer": "no-such-agent", "address": "10.0.0.1:6379"})
 
     assert select_decomposer(settings) is not None
     with pytest.raises(UsageError):
-        select_decomposer(load({"decomposer": "no-such-agent"}))
+        select_decomposer(load_settings({"decomposer": "no-such-agent"}))
 
 
 def test_no_decomposer_is_the_default() -> None:

@@ -43,7 +43,7 @@ def test_what_passed_is_in_place_and_can_be_read_as_any_other(take: Take, place:
     assert tree.metadata.source_level == "level2"
     assert tree.metadata.by_level["kernel"] == 2
     assert (directory / "original.py").read_text() == PROBLEM
-    stands = ProblemResult.read(directory)
+    stands = ProblemResult.from_directory(directory)
     assert stands.options.decomposer is not None
     assert (
         "steps/step_01_conv2d_relu_3x4_k3_on_2x8x8_fp32_to_kernel/weight_map.json" in stands.files

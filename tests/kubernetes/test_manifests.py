@@ -19,7 +19,7 @@ from runner import __version__
 from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
 from runner.batch.remote.remote_runs import STOP_WAIT_S
-from runner.config import PREFIX, load
+from runner.config import PREFIX, load_settings
 from runner.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -134,7 +134,7 @@ def test_the_settings_are_ones_that_kdrun_reads(
     objects = (with_patches if patched else built)[overlay]
     for name, value in objects["ConfigMap"]["data"].items():
         monkeypatch.setenv(name, value)
-    settings = load({})
+    settings = load_settings({})
     assert settings.run_id == job_of(objects)["metadata"]["name"]
     assert settings.store == "s3://results/kdrun"
     assert settings.output == Path("/scratch/output")
@@ -150,7 +150,7 @@ def test_a_run_that_names_no_store_is_refused(
     for name, value in built["base"]["ConfigMap"]["data"].items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match="KDRUN_STORE"):
-        load({})
+        load_settings({})
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -16,9 +16,9 @@ def write_run(output: Path, *, state: str = "finished", **changed: object) -> Ma
     """A manifest over what is there."""
     rows = []
     for label in TAKEN_APART:
-        result = ProblemResult.read(output / label)
+        result = ProblemResult.from_directory(output / label)
         digest = sha256_of(output / label / RESULT_FILE)
-        rows.append(Row.of(result, attempts=1, result_sha256=digest, node="here"))
+        rows.append(Row.from_result(result, attempts=1, result_sha256=digest, node="here"))
     now = datetime.now(UTC)
     about = {
         "run_id": RUN,

@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from sample_run import RUN, TAKEN_APART
 
 from runner.cli import cli
-from runner.report.catalogue import Catalogue, collect, curve, sort, source_of
-from runner.report.subject import find
+from runner.report.catalogue import Catalogue, collect_workloads, curve, sort_catalogue, source_of
+from runner.report.subject import find_subject
 from runner.tree.document import Tree
 
 
@@ -21,7 +21,7 @@ def ran(*arguments: str | Path) -> Result:
 
 @pytest.fixture(scope="module")
 def catalogue(made: Path) -> Catalogue:
-    return collect(find(RUN, made))
+    return collect_workloads(find_subject(RUN, made))
 
 
 def test_it_adds_up_to_what_the_trees_say(catalogue: Catalogue, made: Path) -> None:
@@ -43,14 +43,14 @@ def test_the_largest_share_comes_first_and_shares_are_a_whole(catalogue: Catalog
 def test_names_are_unique_and_each_leads_to_its_file(catalogue: Catalogue, made: Path) -> None:
     names = [row.name for row in catalogue.workloads]
     assert len(set(names)) == len(names)
-    subject = find(RUN, made)
+    subject = find_subject(RUN, made)
     assert all(source_of(row, subject).is_file() for row in catalogue.workloads)
 
 
 def test_one_kernel_in_two_models_is_one_workload(output: Path) -> None:
     shutil.copytree(output / "level3/mlp", output / "level3/the_same_again")
-    alone = collect(find(str(output / "level3/mlp"), output))
-    both = collect(find(str(output), output))
+    alone = collect_workloads(find_subject(str(output / "level3/mlp"), output))
+    both = collect_workloads(find_subject(str(output), output))
     again = {row.id: row for row in both.workloads}
     for row in alone.workloads:
         assert again[row.id].instances == 2 * row.instances
@@ -59,7 +59,7 @@ def test_one_kernel_in_two_models_is_one_workload(output: Path) -> None:
 
 
 def test_it_can_be_sorted_by_bytes(catalogue: Catalogue) -> None:
-    by_bytes = sort(catalogue, "bytes")
+    by_bytes = sort_catalogue(catalogue, "bytes")
     assert by_bytes.by == "bytes"
     first = by_bytes.workloads[0]
     assert first.share == pytest.approx(first.bytes * first.instances / catalogue.bytes)
@@ -107,7 +107,7 @@ def test_operations_and_a_number_can_be_chosen(made: Path) -> None:
 
 def test_a_kernel_file_that_is_lost_is_said(output: Path) -> None:
     next((output / "level3/mlp/level_0_kernel").glob("*.py")).unlink()
-    notes = collect(find(RUN, output)).notes
+    notes = collect_workloads(find_subject(RUN, output)).notes
     assert any("level3/mlp: 1 kernel file lost" in note for note in notes)
 
 

@@ -14,12 +14,12 @@ from runner.batch import local_execution
 from runner.cli import cli
 from runner.config import Settings
 from runner.errors import UsageError
-from runner.report.catalogue import Workload, collect, source_of
-from runner.report.definitions import read
+from runner.report.catalogue import CatalogueWorkload, collect_workloads, source_of
+from runner.report.definitions import read_subject
 from runner.report.export import export
-from runner.report.kernel_function import as_function
+from runner.report.kernel_function import rewrite_as_function
 from runner.report.kernelbench import problem_text
-from runner.report.subject import Subject, find
+from runner.report.subject import Subject, find_subject
 from runner.report.tensor_files import write as write_safetensors
 
 BATCH_NORM = """
@@ -79,17 +79,17 @@ def get_init_inputs():
 
 @pytest.fixture(scope="module")
 def subject(made: Path) -> Subject:
-    return find(str(made), made)
+    return find_subject(str(made), made)
 
 
 @pytest.fixture(scope="module")
-def chosen(subject: Subject) -> list[Workload]:
-    return collect(subject).workloads
+def chosen(subject: Subject) -> list[CatalogueWorkload]:
+    return collect_workloads(subject).workloads
 
 
 @pytest.fixture(scope="module")
 def exported(
-    chosen: list[Workload], subject: Subject, tmp_path_factory: pytest.TempPathFactory
+    chosen: list[CatalogueWorkload], subject: Subject, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     directory = tmp_path_factory.mktemp("export") / "workloads"
     assert export(chosen, subject, directory, with_inputs=True) == []
@@ -131,7 +131,7 @@ def tensors(document: dict[str, Any], workload: dict[str, Any]) -> list[torch.Te
     ]
 
 
-def test_every_workload_is_in_every_format(exported: Path, chosen: list[Workload]) -> None:
+def test_every_workload_is_in_every_format(exported: Path, chosen: list[CatalogueWorkload]) -> None:
     rows = index(exported)
     assert [row["id"] for row in rows] == [row.id for row in chosen]
     assert all((exported / "kernelbench" / row["kernelbench"]).is_file() for row in rows)
@@ -165,13 +165,13 @@ def test_definitions_name_every_axis_and_take_what_run_takes(exported: Path) -> 
 
 
 def test_a_reference_computes_what_the_component_does(
-    exported: Path, chosen: list[Workload], subject: Subject
+    exported: Path, chosen: list[CatalogueWorkload], subject: Subject
 ) -> None:
     of = {row["id"]: row["definition"] for row in index(exported)}
     documents = {document["name"]: (document, lines) for document, lines in definitions(exported)}
     for row in chosen:
         document, workloads = documents[of[row.id]]
-        read_again = read(row, source_of(row, subject))
+        read_again = read_subject(row, source_of(row, subject))
         workload = next(w for w in workloads if _fits(document, w, read_again))
         given = tensors(document, workload)
         model = loaded(read_again.source)["Model"]().eval()
@@ -203,8 +203,8 @@ def test_weights_of_other_ranks_are_other_definitions(tmp_path: Path) -> None:
     problem.write_text(BIASES)
     made = local_execution.decompose(problem, Settings(output=tmp_path / "output", trials=1))
     assert made.result.status == "passed", made.result.reason
-    about = find(str(made.directory), tmp_path / "output")
-    export(collect(about).workloads, about, tmp_path / "export")
+    about = find_subject(str(made.directory), tmp_path / "output")
+    export(collect_workloads(about).workloads, about, tmp_path / "export")
     adds = [d for d, _ in definitions(tmp_path / "export") if d["name"].startswith("add")]
     assert sorted(len(d["inputs"]["bias"]["shape"]) for d in adds) == [3, 4]
 
@@ -224,7 +224,7 @@ def test_flashinfer_files_name_their_definition_and_blobs_that_exist(exported: P
 
 
 def test_inputs_are_stored_only_where_that_is_asked_for(
-    exported: Path, chosen: list[Workload], subject: Subject, tmp_path: Path
+    exported: Path, chosen: list[CatalogueWorkload], subject: Subject, tmp_path: Path
 ) -> None:
     (note,) = export(chosen, subject, tmp_path / "to")
     kept = {path.name for path in (tmp_path / "to").rglob("*")}
@@ -244,7 +244,7 @@ def test_inputs_are_stored_only_where_that_is_asked_for(
 def test_fusions_and_layers_are_exported_as_kernels_are(
     subject: Subject, tmp_path: Path, level: Any
 ) -> None:
-    rows = collect(subject, level).workloads
+    rows = collect_workloads(subject, level).workloads
     export(rows, subject, tmp_path / "to")
     for row in rows:
         text = source_of(row, subject).read_text()
@@ -253,7 +253,7 @@ def test_fusions_and_layers_are_exported_as_kernels_are(
         document = json.loads((folder / "definition.json").read_text())
         workload = json.loads((folder / "workload.jsonl").read_text().splitlines()[0])
         given = dict(zip(document["inputs"], tensors(document, workload), strict=True))
-        read_again = read(row, source_of(row, subject))
+        read_again = read_subject(row, source_of(row, subject))
         weights = {t.weight: given[t.name] for t in read_again.inputs if t.weight}
         inputs = [given[t.name] for t in read_again.inputs if not t.weight]
         with torch.no_grad():
@@ -264,7 +264,7 @@ def test_fusions_and_layers_are_exported_as_kernels_are(
 
 
 def test_the_same_workloads_are_written_the_same_way_again(
-    exported: Path, chosen: list[Workload], subject: Subject, tmp_path: Path
+    exported: Path, chosen: list[CatalogueWorkload], subject: Subject, tmp_path: Path
 ) -> None:
     export(chosen, subject, tmp_path / "again", with_inputs=True)
     for path in exported.rglob("*"):
@@ -274,12 +274,12 @@ def test_the_same_workloads_are_written_the_same_way_again(
 
 
 def test_the_statistics_of_a_batch_norm_are_no_random_values(made: Path, output: Path) -> None:
-    function = as_function(
+    function = rewrite_as_function(
         BATCH_NORM, ["bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"], "eval"
     )
     assert function is not None
     assert "F.batch_norm(x, running_mean, running_var, weight, bias)" in function.text
-    assert as_function(BATCH_NORM, ["bn.weight"], "train") is None
+    assert rewrite_as_function(BATCH_NORM, ["bn.weight"], "train") is None
 
 
 def test_a_module_whose_mode_matters_keeps_the_mode_that_it_ran_in() -> None:
@@ -304,7 +304,7 @@ def test_drawn_tensors_are_where_the_header_says(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_holds_something_is_not_written_into(
-    chosen: list[Workload], subject: Subject, tmp_path: Path
+    chosen: list[CatalogueWorkload], subject: Subject, tmp_path: Path
 ) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(UsageError, match="not empty; choose a new directory"):

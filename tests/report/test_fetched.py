@@ -8,7 +8,7 @@ from sample_run import RUN, TAKEN_APART
 
 from runner.cli import cli
 from runner.config import Settings
-from runner.report.stored_subject import subject
+from runner.report.stored_subject import open_subject
 from runner.store import RunStore, key_layout
 from runner.store.directory import DirectoryStore
 from runner.store.objects import Address
@@ -21,8 +21,8 @@ def store(made: Path, tmp_path: Path) -> RunStore:
     store = RunStore(Address(uri=str(tmp_path / "store")))
     store.claim()
     for label in TAKEN_APART:
-        store.publish(RUN, ProblemResult.read(made / label), made / label)
-    store.save(DirectoryStore(made).manifest(RUN), TAKEN_APART)
+        store.publish(RUN, ProblemResult.from_directory(made / label), made / label)
+    store.save_manifest(DirectoryStore(made).manifest(RUN), TAKEN_APART)
     return store
 
 
@@ -52,14 +52,16 @@ def test_its_workloads_are_those_of_the_same_run_here(store: RunStore, made: Pat
 def test_what_is_here_is_not_fetched(made: Path, tmp_path: Path) -> None:
     settings = Settings(output=made, store=str(tmp_path / "no-store"))
     for what in (RUN, str(made / "level3/mlp")):
-        with subject(what, settings) as found:
+        with open_subject(what, settings) as found:
             assert found.problems[0].directory.is_relative_to(made)
 
 
 def test_what_the_store_lost_is_said_and_the_rest_is_shown(store: RunStore, tmp_path: Path) -> None:
-    result = ProblemResult.read(next((tmp_path / "store").rglob("mlp/result.json")).parent)
+    result = ProblemResult.from_directory(
+        next((tmp_path / "store").rglob("mlp/result.json")).parent
+    )
     (tmp_path / "store" / f"{key_layout.files_prefix(RUN, result)}.zip").unlink()
     settings = Settings(output=tmp_path / "nothing", store=str(store))
-    with subject(RUN, settings) as found:
-        assert len(found.decomposed) == len(TAKEN_APART) - 1
+    with open_subject(RUN, settings) as found:
+        assert len(found.decompositions) == len(TAKEN_APART) - 1
     assert any("level3/mlp: missing" in note for note in found.notes)

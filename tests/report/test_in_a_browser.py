@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sample_run import RUN, write_run
 
-from runner.report.page import write
-from runner.report.subject import find
+from runner.report.page import write_page
+from runner.report.subject import find_subject
 from runner.store.manifest_row import Row
 from runner.tree.document import TREE_FILE
 
@@ -33,7 +33,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def written(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write(find(RUN, made), path)
+    write_page(find_subject(RUN, made), path)
     return path
 
 
@@ -178,7 +178,7 @@ def test_a_run_in_which_nothing_was_taken_apart_says_why(visit: Any, output: Pat
         for i, status in enumerate(("error", "crashed", "timeout"))
     ]
     write_run(output, rows=rows, selected=40, state="interrupted")
-    write(find(RUN, output), output / "report.html")
+    write_page(find_subject(RUN, output), output / "report.html")
     page = visit(file=output / "report.html")
     assert "37 problems of 40 not run" in page.inner_text(".note")
     assert page.locator(".failures li").count() == 3
@@ -203,7 +203,7 @@ def test_an_unrolled_loop_of_hundreds_of_kernels_is_drawn_and_opened(
     ends = [*zip(["input", *ids[:-1]], ids, strict=True), *((i, "output") for i in ids)]
     tree["data_flow"] += [edge | {"from": a, "to": b} for a, b in ends]
     path.write_text(json.dumps(tree))
-    write(find(str(output / "level3/mlp"), output), output / "large.html")
+    write_page(find_subject(str(output / "level3/mlp"), output), output / "large.html")
     page = visit(file=output / "large.html")
     page.wait_for_selector(".canvas[data-nodes]")
     assert int(page.get_attribute(".canvas", "data-nodes")) > 1300

@@ -15,10 +15,10 @@ from kernelbench_harness import Verdict, judge, problems, refusals
 from runner.cli import cli
 from runner.emit import decompose
 from runner.problems import DataRoot, Problem, read_problem, select_problems
-from runner.report.catalogue import collect
+from runner.report.catalogue import collect_workloads
 from runner.report.export import export
 from runner.report.kernelbench import limits, precision, problem_text
-from runner.report.subject import Subject, find
+from runner.report.subject import Subject, find_subject
 from runner.tree.document import Node, Tree
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def emitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def subject(emitted: Path) -> Subject:
-    return find(str(emitted), emitted)
+    return find_subject(str(emitted), emitted)
 
 
 def test_the_double_takes_a_problem_for_its_own_answer() -> None:
@@ -157,7 +157,7 @@ def assert_unchanged_by_a_move(component: str) -> None:
 
 @pytest.mark.parametrize("level", ["kernel", "fusion", "layer"])
 def test_an_export_is_what_its_loader_takes(subject: Subject, level: Any, tmp_path: Path) -> None:
-    chosen = collect(subject, level).workloads
+    chosen = collect_workloads(subject, level).workloads
     export(chosen, subject, tmp_path / "to")
     rows = json.loads((tmp_path / "to/index.json").read_text())
     assert [row["name"] for row in rows] == [row.name for row in chosen]
@@ -175,7 +175,7 @@ def test_an_export_is_what_its_loader_takes(subject: Subject, level: Any, tmp_pa
 def test_what_the_harness_cannot_judge_is_put_aside_with_the_reason(
     subject: Subject, tmp_path: Path
 ) -> None:
-    export(collect(subject).workloads, subject, tmp_path / "to")
+    export(collect_workloads(subject).workloads, subject, tmp_path / "to")
     aside = [path.name for path in (tmp_path / "to/kernelbench/not_judged").iterdir()]
     assert aside == ["1_argmax_32x256x384_d1_fp32.py"]
     readme = (tmp_path / "to/README.md").read_text()

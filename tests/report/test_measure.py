@@ -9,24 +9,24 @@ from click.testing import CliRunner
 
 from runner.cli import cli, reports
 from runner.report import stopwatch
-from runner.report.catalogue import choose, collect
+from runner.report.catalogue import choose_workloads, collect_workloads
 from runner.report.measure import measure
-from runner.report.subject import find
+from runner.report.subject import find_subject
 
 
 def test_the_median_is_not_moved_by_an_outlier_which_is_counted() -> None:
-    told = stopwatch.summary([1.0, 1.01, 0.99, 1.0, 9.0])
+    told = stopwatch.summarise_times([1.0, 1.01, 0.99, 1.0, 9.0])
     assert told["median_s"] == 1.0
     assert (told["runs"], told["outliers"], told["slowest_s"]) == (5, 1, 9.0)
 
 
 def test_small_differences_are_no_outliers() -> None:
-    assert stopwatch.summary([1.0, 1.0, 1.0, 1.05])["outliers"] == 0
+    assert stopwatch.summarise_times([1.0, 1.0, 1.0, 1.05])["outliers"] == 0
 
 
 def test_runs_before_the_clock_is_warm_do_not_count() -> None:
     spent = iter([50.0, 40.0, 30.0] + [1e-3] * 10_000)
-    seconds = stopwatch.repeat(lambda: None, lambda run: next(spent))
+    seconds = stopwatch.time_runs(lambda: None, lambda run: next(spent))
     assert len(seconds) <= stopwatch.MOST_RUNS
     assert max(seconds) < 1
 
@@ -39,7 +39,7 @@ def test_a_slow_kernel_is_not_repeated_for_ever(monkeypatch: pytest.MonkeyPatch)
         now[0] += 15.0
         return 15.0
 
-    assert stopwatch.repeat(lambda: None, slow) == [15.0, 15.0]
+    assert stopwatch.time_runs(lambda: None, slow) == [15.0, 15.0]
 
 
 def test_real_workloads_are_timed_and_sorted_by_time(
@@ -64,9 +64,9 @@ def test_real_workloads_are_timed_and_sorted_by_time(
 
 
 def test_a_workload_that_fails_or_does_not_fit_has_a_reason_and_no_time(output: Path) -> None:
-    subject = find(str(output / "level3/mlp"), output)
-    catalogue = collect(subject)
-    rows = choose(catalogue, [], None)
+    subject = find_subject(str(output / "level3/mlp"), output)
+    catalogue = collect_workloads(subject)
+    rows = choose_workloads(catalogue, [], None)
     broken = rows[0]
     place = subject.problems[0].directory / broken.uses[0].path
     place.write_text(place.read_text().replace("return", "raise ValueError('as told') #", 1))

@@ -14,8 +14,8 @@ from sample_run import RUN, TAKEN_APART, write_run
 
 from runner.cli import cli
 from runner.errors import StoreError
-from runner.report.page import OWN, SCRIPTS, STYLES, render, write
-from runner.report.subject import find
+from runner.report.page import OWN_SCRIPTS, SCRIPTS, STYLES, render_page, write_page
+from runner.report.subject import find_subject
 from runner.store.manifest_row import Row
 from runner.tree.document import Tree
 
@@ -36,7 +36,7 @@ def embedded(page: str, identity: str) -> Any:
 
 @pytest.fixture(scope="module")
 def page(made: Path) -> str:
-    return render(find(RUN, made))
+    return render_page(find_subject(RUN, made))
 
 
 def test_it_names_nothing_on_a_network(page: str) -> None:
@@ -57,14 +57,14 @@ def test_every_problem_has_its_row_its_tree_and_its_files(page: str, made: Path)
 
 
 def test_the_same_files_give_the_same_page(page: str, made: Path) -> None:
-    assert render(find(RUN, made)) == page
+    assert render_page(find_subject(RUN, made)) == page
 
 
 def test_what_a_reason_says_cannot_end_the_script(output: Path) -> None:
     bad = "</script><script>alert(1)</script><!--"
     row = Row(problem="evil", source_level="level1", status="error", reason=bad, attempts=1)
     write_run(output, rows=[row], selected=1)
-    page = render(find(RUN, output))
+    page = render_page(find_subject(RUN, output))
     assert "</script><script>alert" not in page
     assert embedded(page, "run")["problems"][0]["reason"] == bad
 
@@ -81,7 +81,7 @@ def test_a_run_that_is_still_going_says_so_on_the_page_and_beside_it(output: Pat
 def test_missing_artifacts_leave_a_row_without_a_page(output: Path) -> None:
     shutil.rmtree(output / "level3/mlp")
     (output / "level1/softmax/verification/test_results.json").write_text("{")
-    page = render(find(RUN, output))
+    page = render_page(find_subject(RUN, output))
     rows = {row["label"]: row for row in embedded(page, "run")["problems"]}
     assert rows["level3/mlp"]["opens"] is False
     assert "no decomposition_tree.json" in rows["level3/mlp"]["missing"]
@@ -96,12 +96,12 @@ def test_a_single_decomposition_is_a_page_too(made: Path, tmp_path: Path) -> Non
 
 
 def test_a_place_that_cannot_be_written_is_one_line(made: Path, tmp_path: Path) -> None:
-    subject = find(RUN, made)
+    subject = find_subject(RUN, made)
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="file/report"):
-        write(subject, tmp_path / "file" / "report.html")
+        write_page(subject, tmp_path / "file" / "report.html")
     with pytest.raises(StoreError, match="a directory"):
-        write(subject, tmp_path)
+        write_page(subject, tmp_path)
 
 
 def test_each_library_comes_with_its_licence(page: str) -> None:
@@ -115,4 +115,4 @@ def test_each_library_comes_with_its_licence(page: str) -> None:
 def test_every_asset_is_used() -> None:
     files = {p.relative_to(ASSETS).as_posix() for p in ASSETS.rglob("*") if p.is_file()}
     licences = {name for name in files if name.endswith(".LICENSE")}
-    assert files - licences == {*SCRIPTS, *OWN, *STYLES, "page.html"}
+    assert files - licences == {*SCRIPTS, *OWN_SCRIPTS, *STYLES, "page.html"}

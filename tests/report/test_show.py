@@ -15,7 +15,7 @@ from runner.tree.document import Tree
 def printed(tree: Tree, width: int = 400, **options: bool) -> list[str]:
     console = Console(width=400)
     with console.capture() as captured:
-        console.print(tree_text.draw(tree, width, **options))
+        console.print(tree_text.draw_tree(tree, width, **options))
     return captured.get().splitlines()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runner.errors import StoreError, unwritable
+from runner.errors import StoreError, unwritable_error
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
@@ -122,6 +122,6 @@ def test_a_disk_that_is_full_asks_for_space_and_not_for_another_place(disk: Path
 
 def test_a_quota_that_is_used_up_is_a_disk_that_is_full() -> None:
     used_up = OSError(errno.EDQUOT, "Disk quota exceeded")
-    assert str(unwritable("here", used_up, "--output")) == (
+    assert str(unwritable_error("here", used_up, "--output")) == (
         "here: Disk quota exceeded; free some space there, or choose another --output"
     )

@@ -47,7 +47,7 @@ def once(fault: Fault, wanted: Callable[[Asked], bool]) -> Callable[[Asked], Fau
 def test_what_does_not_pass_is_one_line_with_what_to_do(
     far: RunStore, proxy: FaultyProxy, make: Make, fault: Fault, message: str
 ) -> None:
-    for when in (far.claim, far.look, lambda: far.publish("one", *make())):
+    for when in (far.claim, far.check_layout, lambda: far.publish("one", *make())):
         proxy.decide = always(fault)
         with pytest.raises(StoreError) as caught:
             when()
@@ -63,8 +63,8 @@ def test_an_upload_that_ends_half_way_leaves_nothing_that_stands(
     with pytest.raises(StoreError, match="expired"):
         far.publish("one", result, directory)
     proxy.decide = lambda asked: None
-    assert far.standing("one", "level1/relu") is None
-    sent = set(far.objects.listed(""))
+    assert far.find_result("one", "level1/relu") is None
+    sent = set(far.objects.list_objects(""))
     assert 0 < len(sent) < len(COPIED) + 2
     proxy.asked.clear()
     far.publish("one", result, directory)
@@ -79,7 +79,7 @@ def test_a_commit_whose_answer_was_lost_is_known_as_one_s_own(
     result, directory = make()
     proxy.decide = once("lost_answer", lambda asked: asked.path.endswith("/result.json"))
     published = far.publish("one", result, directory)
-    assert (published.standing.result, published.differs) == (result, ())
+    assert (published.committed.result, published.differs) == (result, ())
     tries = [a for a in proxy.asked if a.method == "PUT" and a.path.endswith("/result.json")]
     assert len(tries) == 2
 
@@ -89,7 +89,7 @@ def test_a_body_that_arrives_broken_is_asked_for_again(
     far: RunStore, proxy: FaultyProxy, make: Make, tmp_path: Path, fault: Fault
 ) -> None:
     result, directory = make()
-    prefix = far.publish("one", result, directory).standing.prefix
+    prefix = far.publish("one", result, directory).committed.prefix
     proxy.decide = once(fault, lambda asked: asked.method == "GET" and "tree" in asked.path)
     name = "decomposition_tree.json"
     assert far.objects.fetch(f"{prefix}/{name}", tmp_path / "tree") == result.files[name]
@@ -106,8 +106,8 @@ def test_what_arrives_otherwise_than_it_was_sent_is_not_stored(
     )
     with pytest.raises(StoreError, match="what arrived was not what was sent"):
         far.publish("one", result, directory)
-    assert not [name for name, _ in far.objects.listed("") if name.endswith(key)]
-    assert far.standing("one", "level1/relu") is None
+    assert not [name for name, _ in far.objects.list_objects("") if name.endswith(key)]
+    assert far.find_result("one", "level1/relu") is None
 
 
 def test_bodies_that_always_break_off_are_told(
@@ -116,14 +116,14 @@ def test_bodies_that_always_break_off_are_told(
     far.publish("one", *make())
     proxy.decide = always("truncate", "GET")
     with pytest.raises(StoreError, match="is the service up"):
-        far.standing("one", "level1/relu")
+        far.find_result("one", "level1/relu")
 
 
 def test_an_answer_that_breaks_off_and_is_about_a_missing_object_is_understood(
     far: RunStore, proxy: FaultyProxy
 ) -> None:
     proxy.decide = lambda asked: "truncate" if asked.number == 0 else None
-    assert far.standing("one", "level1/relu") is None
+    assert far.find_result("one", "level1/relu") is None
 
 
 def test_an_endpoint_that_is_no_object_store_is_told(far: RunStore, proxy: FaultyProxy) -> None:
@@ -155,7 +155,7 @@ def test_a_file_that_changes_while_it_is_sent_is_told(bucket: RunStore, make: Ma
     (directory / "original.py").write_text("changed")
     with pytest.raises(StoreError, match=r"original\.py: changed while it was stored"):
         bucket.publish("one", result, directory)
-    assert bucket.standing("one", "level1/relu") is None
+    assert bucket.find_result("one", "level1/relu") is None
 
 
 def test_a_large_file_goes_and_comes_in_parts(
@@ -168,7 +168,7 @@ def test_a_large_file_goes_and_comes_in_parts(
     monkeypatch.setattr("runner.store.bucket.LARGE_BYTES", 16 << 20)
     result, directory = make(files={"original.py": "x" * (20 << 20)})
     proxy.decide = once("reset", lambda asked: "partNumber=2" in asked.path)
-    prefix = far.publish("one", result, directory).standing.prefix
+    prefix = far.publish("one", result, directory).committed.prefix
     assert sum("partNumber" in asked.path for asked in proxy.asked) == 4
     proxy.decide = once("truncate", lambda asked: "range" in asked.headers)
     digest = far.objects.fetch(f"{prefix}/original.py", tmp_path / "back")
@@ -213,7 +213,7 @@ def test_an_object_that_somebody_else_wrote_is_read_to_know_its_digest(
     bucket: RunStore, make: Make, server: object
 ) -> None:
     result, directory = make()
-    prefix = bucket.publish("one", result, directory).standing.prefix
+    prefix = bucket.publish("one", result, directory).committed.prefix
     client = bucket.objects.client  # type: ignore[attr-defined]
     for body, damage in ((b"class Model: ...\n", None), (b"other", "original.py")):
         root = bucket.objects.prefix  # type: ignore[attr-defined]

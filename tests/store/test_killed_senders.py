@@ -77,7 +77,7 @@ def test_what_a_killed_sender_has_sent_is_whole_or_does_not_stand_and_is_finishe
     result, directory = make(files=MANY)
 
     def stands(n: int) -> bool:
-        standing = store.standing(f"run-{n}", LABEL)
+        standing = store.find_result(f"run-{n}", LABEL)
         assert standing is None or store.damage(f"run-{n}", standing.result) is None
         return standing is not None
 
@@ -88,9 +88,11 @@ def test_what_a_killed_sender_has_sent_is_whole_or_does_not_stand_and_is_finishe
 
     store.publish(f"run-{n}", result, directory)
     assert stands(n)
-    undisturbed = {key.removeprefix("run-0/"): size for key, size in store.objects.listed("run-0/")}
+    undisturbed = {
+        key.removeprefix("run-0/"): size for key, size in store.objects.list_objects("run-0/")
+    }
     for k in range(1, n + 1):
-        listed = store.objects.listed(f"run-{k}/")
+        listed = store.objects.list_objects(f"run-{k}/")
         assert {key.removeprefix(f"run-{k}/"): size for key, size in listed} == undisturbed
 
 
@@ -98,15 +100,15 @@ def test_what_a_killed_pull_has_brought_is_whole_or_not_there_and_the_next_one_b
     store: RunStore, make: Make, chance: random.Random, tmp_path: Path
 ) -> None:
     labels = [LABEL, "level2/gelu"]
-    stored = [store.publish("one", *make(label, files=MANY)).standing for label in labels]
+    stored = [store.publish("one", *make(label, files=MANY)).committed for label in labels]
     rows = [row(each.result.label, each.sha256) for each in stored]
-    run = store.save(manifest(*rows), labels)
+    run = store.save_manifest(manifest(*rows), labels)
 
     def bring(n: int) -> list[str]:
         done = pull(
             RunStore(store.address), run, tmp_path / f"to-{n}", lambda _: True, lambda _: None
         )
-        return [each.what for each in done if not each.well]
+        return [each.detail for each in done if not each.is_present]
 
     def is_whole(n: int) -> bool:
         there = [each for each in stored if (tmp_path / f"to-{n}" / each.result.label).exists()]

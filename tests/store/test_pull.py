@@ -12,7 +12,7 @@ from documents import FILES, LARGE, Make, manifest, row
 
 from runner.errors import StoreError
 from runner.store import Manifest, RunStore, key_layout
-from runner.store.pull import Pulled, pull
+from runner.store.pull import PullOutcome, pull
 from runner.store.result import first_mismatch, sha256_of
 
 LABEL = "level1/relu"
@@ -23,8 +23,8 @@ Pull = Callable[..., tuple[str, str]]
 @pytest.fixture
 def run(store: RunStore, make: Make) -> Manifest:
     """A run of one problem, stored."""
-    standing = store.publish("one", *make()).standing
-    return store.save(manifest(row(LABEL, standing.sha256)), [LABEL])
+    standing = store.publish("one", *make()).committed
+    return store.save_manifest(manifest(row(LABEL, standing.sha256)), [LABEL])
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def pulled(store: RunStore, place: Path) -> Pull:
     """How a pull of one problem went."""
 
     def pull_it(run: Manifest, label: str = LABEL) -> tuple[str, str]:
-        told: list[Pulled] = []
+        told: list[PullOutcome] = []
         done = pull(store, run, place.parents[1], lambda name: name == label, told.append)
         assert told == done
         (one,) = done
-        return one.state, one.what
+        return one.state, one.detail
 
     return pull_it
 
@@ -150,7 +150,7 @@ def test_a_result_that_the_manifest_names_and_that_is_gone_is_missing(
     store: RunStore, run: Manifest, pulled: Pull
 ) -> None:
     lost = row("level1/lost", "0" * 64)
-    more = store.save(manifest(*run.rows, lost), [LABEL, "level1/lost"])
+    more = store.save_manifest(manifest(*run.rows, lost), [LABEL, "level1/lost"])
     assert pulled(more, "level1/lost") == ("missing", "result.json")
 
 
@@ -158,14 +158,14 @@ def test_a_result_that_the_manifest_does_not_name_yet_comes_too(
     store: RunStore, pulled: Pull, make: Make
 ) -> None:
     store.publish("one", *make())
-    assert pulled(store.save(manifest(), [])) == ("pulled", "")
+    assert pulled(store.save_manifest(manifest(), [])) == ("pulled", "")
 
 
 def test_a_problem_that_was_not_committed_is_not_there(
     store: RunStore, run: Manifest, make: Make, tmp_path: Path
 ) -> None:
     result, directory = make("level1/half")
-    store.contents("one", result).send(directory)
+    store.result_objects("one", result).send(directory)
     done = pull(store, run, tmp_path / "to", lambda label: True, lambda one: None)
     assert [one.label for one in done] == [LABEL]
 
@@ -212,7 +212,7 @@ def test_what_stands_there_from_before_is_replaced_as_a_whole(
 ) -> None:
     assert pulled(run) == ("pulled", "")
     (place / "stale.py").touch()
-    version = store.standing("one", LABEL)
+    version = store.find_result("one", LABEL)
     assert version is not None
     redone, directory = make(folder="redone", files={"original.py": "new"})
     store.publish("one", redone, directory, version.version)
@@ -278,7 +278,7 @@ def test_a_full_disk_is_one_line_and_nothing_half_appears(
 
 
 def _prefix(store: RunStore) -> str:
-    standing = store.standing("one", LABEL)
+    standing = store.find_result("one", LABEL)
     assert standing is not None
     return standing.prefix
 

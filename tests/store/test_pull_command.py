@@ -19,8 +19,8 @@ def store(tmp_path: Path, make: Make) -> RunStore:
     """A run of four problems in a directory."""
     store = RunStore(Address(uri=str(tmp_path / "store")))
     store.claim()
-    rows = [row(label, store.publish("one", *make(label)).standing.sha256) for label in LABELS]
-    store.save(manifest(*rows), LABELS)
+    rows = [row(label, store.publish("one", *make(label)).committed.sha256) for label in LABELS]
+    store.save_manifest(manifest(*rows), LABELS)
     return store
 
 
@@ -85,8 +85,8 @@ def test_a_disk_that_is_full_is_one_line_and_what_came_whole_stays(
 ) -> None:
     text = "0.125\n" * 1_000_000
     labels = (*LABELS, "level3/wide")
-    wide = store.publish("one", *make(labels[-1], files={"weights.txt": text})).standing
-    store.save(manifest(*store.manifest("one").rows, row(labels[-1], wide.sha256)), labels)
+    wide = store.publish("one", *make(labels[-1], files={"weights.txt": text})).committed
+    store.save_manifest(manifest(*store.manifest("one").rows, row(labels[-1], wide.sha256)), labels)
     (disk / "filling").write_bytes(bytes(30 << 20))
     advice = "free some space there, or choose another DEST"
     line = f"kdrun: {disk}/to: No space left on device; {advice}\n"

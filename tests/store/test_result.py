@@ -36,7 +36,7 @@ PASSED: dict[str, Any] = {
 def test_a_passed_result_survives_the_way_to_disk_and_back(tmp_path: Path) -> None:
     result = ProblemResult.model_validate(PASSED)
     (tmp_path / "result.json").write_text(result.to_json())
-    assert ProblemResult.read(tmp_path) == result
+    assert ProblemResult.from_directory(tmp_path) == result
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_what_is_no_result_is_a_store_error(tmp_path: Path, content: bytes | Non
     if content is not None:
         (tmp_path / "result.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"result\.json: not a result; run the problem again"):
-        ProblemResult.read(tmp_path)
+        ProblemResult.from_directory(tmp_path)
 
 
 def test_every_file_is_hashed_but_caches_and_the_result_itself(tmp_path: Path) -> None:

@@ -90,26 +90,26 @@ def test_nothing_is_left_in_the_folder_of_a_run(rows: Rows, tmp_path: Path) -> N
 def test_rows_of_another_driver_are_kept_as_long_as_it_says_them(rows: Rows) -> None:
     other, custom = row("level3/d"), row("custom/e")
     rows.put(A)
-    rows.hear([other, B, custom])
+    rows.merge_rows([other, B, custom])
     assert [each.label for each in rows] == [*LABELS[:2], "level3/d", "custom/e"]
-    assert rows.outside == 2
+    assert rows.unselected_count == 2
     better = row("level1/10_a", "new", node="far")
-    rows.hear([A, better])
+    rows.merge_rows([A, better])
     assert list(rows) == [A, better]
-    assert (rows.outside, rows.counts) == (0, {"passed": 2})
-    rows.hear([])
+    assert (rows.unselected_count, rows.counts) == (0, {"passed": 2})
+    rows.merge_rows([])
     assert list(rows) == [A]
 
 
 def test_a_row_of_our_own_takes_the_place_of_one_that_was_heard(rows: Rows) -> None:
-    rows.hear([row("level1/2_b", status="crashed", reason="no")])
+    rows.merge_rows([row("level1/2_b", status="crashed", reason="no")])
     rows.put(A)
-    rows.hear([row("level1/2_b", status="crashed", reason="no")])
+    rows.merge_rows([row("level1/2_b", status="crashed", reason="no")])
     assert list(rows) == [A]
 
 
 def test_what_is_about_to_be_done_again_is_not_heard(rows: Rows) -> None:
-    rows.hear([A, B], forget=["level1/2_b"])
+    rows.merge_rows([A, B], forget=["level1/2_b"])
     assert list(rows) == [B]
 
 
@@ -117,7 +117,7 @@ def test_a_row_that_was_only_found_is_told_by_who_made_it(rows: Rows) -> None:
     made = row("level1/2_b", "sha", node="far", attempts=2)
     rows.put(row("level1/2_b", "sha", attempts=0))
     rows.put(row("level1/10_a", "own", attempts=0))
-    rows.hear([made, row("level1/10_a", "other")])
+    rows.merge_rows([made, row("level1/10_a", "other")])
     assert list(rows) == [made, row("level1/10_a", "own", attempts=0)]
 
 

@@ -49,15 +49,17 @@ def test_the_policy_allows_what_kdrun_asks_for_and_nothing_else(
         allowed |= {*([a] if isinstance(a := statement["Action"], str) else a)}
     result, directory = make(files={"original.py": "x", "weights.txt": "0.125\n" * 1_500_000})
     bucket.claim()
-    standing = bucket.publish("one", result, directory).standing
-    bucket.save(manifest(row(result.label, standing.sha256)), [result.label])
+    standing = bucket.publish("one", result, directory).committed
+    bucket.save_manifest(manifest(row(result.label, standing.sha256)), [result.label])
     assert "UploadPart" in asked
     assert {NEEDS[name] for name in asked} == allowed - {"s3:AbortMultipartUpload"}
 
     asked.clear()
-    bucket.look()
+    bucket.check_layout()
     (run,) = bucket.manifests()
-    assert all(each.well for each in pull(bucket, run, tmp_path / "to", lambda _: True, print))
+    assert all(
+        each.is_present for each in pull(bucket, run, tmp_path / "to", lambda _: True, print)
+    )
     assert bucket.damage("one", result) is None
     assert {NEEDS[name] for name in asked} == {"s3:ListBucket", "s3:GetObject"}
 

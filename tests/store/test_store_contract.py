@@ -16,12 +16,12 @@ from documents import COPIED, FILES, LARGE, Make, manifest, row
 from runner.errors import StoreError
 from runner.store import RunStore, key_layout
 from runner.store.objects import Conflict
-from runner.store.pull import Pulled, pull
+from runner.store.pull import PullOutcome, pull
 from runner.store.result import hash_files
 from runner.store.runs import TRIES
 
 
-def quiet(_: Pulled) -> None:
+def quiet(_: PullOutcome) -> None:
     """Nobody listens."""
 
 
@@ -31,20 +31,20 @@ def pull_all(store: RunStore, destination: Path) -> dict[str, str]:
 
 
 def keys(store: RunStore, prefix: str = "") -> list[str]:
-    return [key for key, _ in store.objects.listed(prefix)]
+    return [key for key, _ in store.objects.list_objects(prefix)]
 
 
 def test_a_store_is_claimed_again_and_again(store: RunStore) -> None:
     store.claim()
     store.claim()
-    store.look()
+    store.check_layout()
     assert keys(store) == [key_layout.MARKER]
 
 
 def test_a_store_that_another_driver_claims_at_the_same_moment_is_no_other_thing(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = store.objects.listed
+    listed = store.objects.list_objects
 
     def late(prefix: str) -> Iterator[tuple[str, int]]:
         with suppress(Conflict):
@@ -52,7 +52,7 @@ def test_a_store_that_another_driver_claims_at_the_same_moment_is_no_other_thing
             store.objects.put_if(key_layout.MARKER, text.encode(), None)
         return listed(prefix)
 
-    monkeypatch.setattr(store.objects, "listed", late)
+    monkeypatch.setattr(store.objects, "list_objects", late)
     store.claim()
 
 
@@ -68,7 +68,7 @@ def test_a_place_that_holds_something_else_is_refused_and_left_as_it_is(
 
 def test_a_place_that_was_never_claimed_is_no_store(store: RunStore) -> None:
     with pytest.raises(StoreError, match=r"no store; `kdrun submit --store \S+` makes one"):
-        store.look()
+        store.check_layout()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_store_of_another_layout_is_neither_read_nor_written(
 ) -> None:
     (tmp_path / "mark").write_text(mark)
     store.objects.put(key_layout.MARKER, tmp_path / "mark", sha256_of_text(mark))
-    for ask in (store.look, store.claim):
+    for ask in (store.check_layout, store.claim):
         with pytest.raises(StoreError, match=message):
             ask()
     assert keys(store) == [key_layout.MARKER]
@@ -96,8 +96,8 @@ def test_what_is_published_is_what_stands_and_every_file_is_right(
     result, directory = make()
     published = store.publish("one", result, directory)
     assert published.differs == ()
-    assert published.standing.result == result
-    assert store.standing("one", "level1/relu") == published.standing
+    assert published.committed.result == result
+    assert store.find_result("one", "level1/relu") == published.committed
     assert store.damage("one", result) is None
     assert store.labels("one") == ["level1/relu"]
 
@@ -105,7 +105,7 @@ def test_what_is_published_is_what_stands_and_every_file_is_right(
 def test_a_component_is_an_object_of_its_own_and_all_that_is_small_is_in_one(
     store: RunStore, make: Make, tmp_path: Path
 ) -> None:
-    prefix = store.publish("one", *make()).standing.prefix
+    prefix = store.publish("one", *make()).committed.prefix
     assert set(keys(store, prefix)) == {f"{prefix}.zip"} | {
         f"{prefix}/{name}" for name in COPIED | {LARGE}
     }
@@ -120,7 +120,7 @@ def test_a_component_is_an_object_of_its_own_and_all_that_is_small_is_in_one(
 
 def test_a_run_can_be_read_without_kdrun(store: RunStore, make: Make, tmp_path: Path) -> None:
     result, directory = make()
-    prefix = store.publish("one", result, directory).standing.prefix
+    prefix = store.publish("one", result, directory).committed.prefix
     for key in keys(store, f"{prefix}/"):
         path = tmp_path / "copied" / key.removeprefix(f"{prefix}/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ def test_the_same_files_make_the_same_zip(store: RunStore, make: Make) -> None:
     for run_id, folder in (("one", "here"), ("two", "there")):
         result, directory = make(folder=folder)
         both.append(
-            store.objects.get(f"{store.publish(run_id, result, directory).standing.prefix}.zip")
+            store.objects.get(f"{store.publish(run_id, result, directory).committed.prefix}.zip")
         )
     assert both[0] is not None
     assert both[0] == both[1]
@@ -151,9 +151,9 @@ def test_a_result_without_files_is_one_object(store: RunStore, make: Make) -> No
 
 def test_nothing_stands_before_the_commit(store: RunStore, make: Make) -> None:
     result, directory = make()
-    store.contents("one", result).send(directory)
-    assert store.standing("one", "level1/relu") is None
-    assert store.standing("one", "level1/other") is None
+    store.result_objects("one", result).send(directory)
+    assert store.find_result("one", "level1/relu") is None
+    assert store.find_result("one", "level1/other") is None
 
 
 @pytest.mark.parametrize("before", [0, 1, 4, len(COPIED) + 1])
@@ -175,14 +175,14 @@ def test_files_that_were_sent_before_an_interruption_are_not_sent_again(
         sent.append(key)
 
     with monkeypatch.context() as patch:
-        patch.setattr("runner.store.result_objects.each", one_by_one)
+        patch.setattr("runner.store.result_objects.map_concurrently", one_by_one)
         patch.setattr(store.objects, "put", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.publish("one", result, directory)
-    assert store.standing("one", "level1/relu") is None
+    assert store.find_result("one", "level1/relu") is None
     assert len(sent) == before
     monkeypatch.setattr(store.objects, "put", recorded)
-    prefix = store.publish("one", result, directory).standing.prefix
+    prefix = store.publish("one", result, directory).committed.prefix
     assert sorted(sent) == sorted(keys(store, prefix))
     assert store.damage("one", result) is None
 
@@ -195,7 +195,7 @@ def test_of_many_writers_one_wins_and_the_others_agree(store: RunStore, make: Ma
         start.wait()
         published = store.publish("one", *attempts[n])
         assert published.differs == ()
-        return published.standing.sha256
+        return published.committed.sha256
 
     with ThreadPoolExecutor(6) as pool:
         assert len(set(pool.map(publish, range(6)))) == 1
@@ -207,7 +207,7 @@ def test_the_second_writer_says_in_what_the_first_one_s_result_differs(
     other = FILES | {"original.py": "x", "verification/test_results.json": "[]"}
     first = store.publish("one", *make(folder="first"))
     second = store.publish("one", *make(folder="second", files=other, torch_version="3"))
-    assert second.standing == first.standing
+    assert second.committed == first.committed
     assert second.differs == ("torch_version: 2 stands, not 3", "original.py differs")
 
 
@@ -215,18 +215,18 @@ def test_a_pass_is_not_lost_to_a_crash_that_was_first(store: RunStore, make: Mak
     crashed = {"status": "crashed", "reason": "SIGSEGV"}
     store.publish("one", *make(folder="first", **crashed))
     passed, directory = make(folder="second")
-    assert store.publish("one", passed, directory).standing.result == passed
+    assert store.publish("one", passed, directory).committed.result == passed
     third = store.publish("one", *make(folder="third", **crashed))
-    assert third.standing.result == passed
+    assert third.committed.result == passed
     assert third.differs == ("status: passed stands, not crashed",)
 
 
 def test_an_attempt_never_writes_over_another_s_files(store: RunStore, make: Make) -> None:
     first, directory = make(folder="first")
-    standing = store.publish("one", first, directory).standing
+    standing = store.publish("one", first, directory).committed
     second, directory = make(folder="second", files=FILES | {"original.py": "changed"})
     now = store.publish("one", second, directory, supersedes=standing.version)
-    assert now.standing.result == second
+    assert now.committed.result == second
     assert store.damage("one", first) is None
     assert store.damage("one", second) is None
 
@@ -234,11 +234,11 @@ def test_an_attempt_never_writes_over_another_s_files(store: RunStore, make: Mak
 def test_a_result_that_was_superseded_meanwhile_is_not_written_over(
     store: RunStore, make: Make
 ) -> None:
-    planned = store.publish("one", *make(folder="a")).standing.version
+    planned = store.publish("one", *make(folder="a")).committed.version
     other, directory = make(folder="b", source_sha256="b")
     store.publish("one", other, directory, supersedes=planned)
     late = store.publish("one", *make(folder="c", source_sha256="c"), supersedes=planned)
-    assert late.standing.result == other
+    assert late.committed.result == other
 
 
 @pytest.mark.parametrize("name", ["/level_0_kernel/relu_2x3_fp32.py", f"/{LARGE}", ".zip"])
@@ -246,7 +246,7 @@ def test_a_damaged_object_is_found_and_mended(
     store: RunStore, make: Make, tmp_path: Path, name: str
 ) -> None:
     result, directory = make()
-    prefix = store.publish("one", result, directory).standing.prefix
+    prefix = store.publish("one", result, directory).committed.prefix
     (tmp_path / "bad").write_text("rot")
     store.objects.put(f"{prefix}{name}", tmp_path / "bad", sha256_of_text("rot"))
     pack = prefix.rpartition("/")[2] + ".zip"
@@ -260,15 +260,15 @@ def test_a_result_that_cannot_be_read_does_not_stand_and_is_written_over(
 ) -> None:
     result, directory = make()
     store.objects.put_if(key_layout.result_key("one", "level1/relu"), b"{", None)
-    assert store.standing("one", "level1/relu") is None
-    assert store.publish("one", result, directory).standing.result == result
+    assert store.find_result("one", "level1/relu") is None
+    assert store.publish("one", result, directory).committed.result == result
 
 
 def test_a_result_of_another_problem_does_not_stand(store: RunStore, make: Make) -> None:
     result, _ = make("level1/other")
     key = key_layout.result_key("one", "level1/relu")
     store.objects.put_if(key, result.to_json().encode(), None)
-    assert store.standing("one", "level1/relu") is None
+    assert store.find_result("one", "level1/relu") is None
 
 
 def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore) -> None:
@@ -279,7 +279,7 @@ def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore) -> None:
         start.wait()
         for n in range(len(mine)):
             rows = [row(label) for label in mine[: n + 1]]
-            store.save(manifest(*rows, selected=6), labels)
+            store.save_manifest(manifest(*rows, selected=6), labels)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(drive, (labels[:3], labels[3:])))
@@ -289,32 +289,32 @@ def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore) -> None:
 
 
 def test_rows_that_are_to_be_done_again_are_forgotten_and_others_stay(store: RunStore) -> None:
-    store.save(manifest(row("level1/a"), row("level1/b"), row("level2/c")), ["level1/a"])
+    store.save_manifest(manifest(row("level1/a"), row("level1/b"), row("level2/c")), ["level1/a"])
     running = manifest(selected=1, state="running", finished=None)
-    final = store.save(running, ["level1/a"], forget=["level1/a"])
+    final = store.save_manifest(running, ["level1/a"], forget=["level1/a"])
     assert [each.label for each in final.rows] == ["level1/b", "level2/c"]
     assert final.selected == 3
 
 
 def test_a_row_that_was_only_found_is_told_by_who_made_it(store: RunStore) -> None:
     made = row("level1/a", "sha", node="far", attempts=2)
-    store.save(manifest(made), ["level1/a"])
+    store.save_manifest(manifest(made), ["level1/a"])
     found = row("level1/a", "sha", attempts=0)
-    assert store.save(manifest(found), ["level1/a"]).rows == [made]
+    assert store.save_manifest(manifest(found), ["level1/a"]).rows == [made]
     redone = row("level1/a", "other", attempts=1)
-    assert store.save(manifest(redone), ["level1/a"]).rows == [redone]
+    assert store.save_manifest(manifest(redone), ["level1/a"]).rows == [redone]
 
 
 def test_runs_are_listed_oldest_first(store: RunStore) -> None:
     store.claim()
-    store.save(manifest(run_id="b"), [])
-    store.save(manifest(run_id="a"), [])
+    store.save_manifest(manifest(run_id="b"), [])
+    store.save_manifest(manifest(run_id="a"), [])
     assert store.run_ids() == ["a", "b"]
     assert {each.run_id for each in store.manifests()} == {"a", "b"}
 
 
 def test_a_run_that_is_not_there_is_named_with_those_that_are(store: RunStore) -> None:
-    store.save(manifest(), [])
+    store.save_manifest(manifest(), [])
     with pytest.raises(StoreError, match=r"no run 'two' in .*; the last ones there: one"):
         store.manifest("two")
 
@@ -336,7 +336,7 @@ def test_a_manifest_that_cannot_be_read_is_told_and_left_as_it_is(
     with pytest.raises(StoreError, match=f"one/manifest.json: {message}"):
         store.manifest("one")
     with pytest.raises(StoreError, match=message):
-        store.save(manifest(), [])
+        store.save_manifest(manifest(), [])
     found = store.objects.get(key)
     assert found is not None
     assert found.data == text
@@ -359,8 +359,8 @@ def test_a_conditional_write_that_is_always_too_late_ends(
 
 
 def test_a_run_is_pulled_as_it_was(store: RunStore, make: Make, tmp_path: Path) -> None:
-    standing = store.publish("one", *make()).standing
-    store.save(manifest(row("level1/relu", standing.sha256)), ["level1/relu"])
+    standing = store.publish("one", *make()).committed
+    store.save_manifest(manifest(row("level1/relu", standing.sha256)), ["level1/relu"])
     assert pull_all(store, tmp_path / "to") == {"level1/relu": "pulled"}
     place = tmp_path / "to/level1/relu"
     files = {p.relative_to(place).as_posix(): p for p in place.rglob("*") if p.is_file()}

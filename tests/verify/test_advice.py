@@ -70,7 +70,7 @@ def test_an_opened_attention_passes_with_advice(
     made = opened_attention(tmp_path / "attention")
 
     verified = local_execution.verify(made.directory, Settings(trials=1))
-    run_tables.verdict(verified, new_console())
+    run_tables.print_verdict(verified, new_console())
 
     said = f"{ATTENTION}: {OPENED}, unless something else reads the softmax"
     assert verified.record.reason is None

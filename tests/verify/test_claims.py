@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.torch_internals import operator_named
+from runner.torch_internals import find_operator
 from runner.verify.guard.claims import check_model, check_program, check_value
 from runner.verify.guard.replica import called
 from runner.verify.guard.wire_format import ConnectionLostError
@@ -87,8 +87,8 @@ def test_what_does_not_compute_is_not_done_again(name):
 
 
 def test_operators_are_found_by_the_dispatchers_names():
-    assert str(operator_named("aten::add.Tensor")) == "aten.add.Tensor"
-    assert str(operator_named("aten::linear")) == "aten.linear.default"
+    assert str(find_operator("aten::add.Tensor")) == "aten.add.Tensor"
+    assert str(find_operator("aten::linear")) == "aten.linear.default"
 
 
 def test_a_function_that_torch_does_not_have_is_not_called():

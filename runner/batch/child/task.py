@@ -116,7 +116,7 @@ def record_from_error(error: ProblemError, stage: str) -> Record:
     """Return the record for a problem that cannot be loaded, run or captured."""
     return Record(
         status="failed" if isinstance(error, CaptureError) else "error",
-        reason=f"{error.what}; {error.hint}" if error.hint else error.what,
+        reason=f"{error.reason}; {error.hint}" if error.hint else error.reason,
         stage=stage,
         missing=error.missing if isinstance(error, MissingError) else None,
         hint=error.hint if isinstance(error, MissingError) else None,

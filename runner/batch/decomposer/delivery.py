@@ -18,7 +18,7 @@ from runner import __version__
 from runner.batch.decomposer.decomposer_process import find_excess
 from runner.problems import imported_packages
 from runner.prompts import Facts
-from runner.store.key_layout import unsafe
+from runner.store.key_layout import is_unsafe_name
 from runner.store.result import RESULT_FILE, Figures
 from runner.tree.document import TREE_FILE, Level, Metadata, Tree
 from runner.verify.reading_trees import mode_of, read_tree
@@ -88,7 +88,7 @@ def _find_fault(path: Path, name: str) -> str | None:
         return f"is a symbolic link to {path.readlink()}; put the file itself there"
     if not stat.S_ISREG(path.lstat().st_mode):
         return "is neither a file nor a folder"
-    return "has a name that no store takes" if unsafe(name) else None
+    return "has a name that no store takes" if is_unsafe_name(name) else None
 
 
 # --- the tree -------------------------------------------------------------------------------------

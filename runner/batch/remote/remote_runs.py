@@ -17,7 +17,7 @@ from runner.batch.remote.jobs import ClusterJob, JobClient, dashboard_url, is_lo
 from runner.batch.stored_results import open_readable_store, open_store
 from runner.batch.submit import MessagePrinter, Submission, drive, send_local_results
 from runner.config import Settings
-from runner.errors import ClusterError, UsageError, there_are
+from runner.errors import ClusterError, UsageError, list_known_names
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Job, Manifest
 
@@ -155,7 +155,7 @@ def find_job(settings: Settings, run_id: str) -> tuple[JobClient, ClusterJob]:
     if manifest.job is None:
         state = manifest.state_now()
         end_text = "" if state == "running" else f", and has ended: {state}"
-        problems = there_are([row.label for row in manifest.rows])
+        problems = list_known_names([row.label for row in manifest.rows])
         raise UsageError(
             f"run {run_id} was not sent to a cluster{end_text}",
             hint=f"`kdrun logs {run_id} PROBLEM` shows what one problem printed; {problems}",
@@ -313,6 +313,6 @@ def _write_manifest(manifest: Manifest, settings: Settings, labels: Collection[s
     """Write the manifest of a run about the problems `labels`, and return it as written."""
     store = open_store(settings)
     if store is not None:
-        return store.save(manifest, labels)
+        return store.save_manifest(manifest, labels)
     DirectoryStore(settings.output).write_manifest(manifest)
     return manifest

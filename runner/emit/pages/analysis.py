@@ -11,7 +11,7 @@ from runner.emit.pages.diagram import draw_tree
 from runner.emit.pages.model_summary import summarize_model
 from runner.emit.pages.outline import Outline, OutlineItem, format_shapes, workload_name
 from runner.graph.ir import Graph, TensorSpec
-from runner.quantities import counted, flops, share, size
+from runner.quantities import flops, pluralize, share, size
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -58,7 +58,7 @@ def _head(tree: Tree, program: Program, root: Part) -> Iterator[str]:
     moved = sum(node.bytes for node in _instances(tree, "kernel"))
     peak = f"{size(meta.estimated_peak_bytes)} of memory at its peak"
     yield f"- a forward pass: {flops(top.flops)}, {size(moved)} moved by its kernels, {peak}"
-    levels = ", ".join(counted(count, level) for level, count in meta.by_level.items() if count)
+    levels = ", ".join(pluralize(count, level) for level, count in meta.by_level.items() if count)
     has_repeats = meta.kernel_instances > meta.unique_kernels
     repeats_text = f", which run {meta.kernel_instances} times" if has_repeats else ""
     yield f"- files: {levels}{repeats_text}"

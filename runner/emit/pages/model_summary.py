@@ -12,7 +12,7 @@ from math import prod
 from runner.emit.pages.outline import title
 from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.tree.default_arguments import default_arguments
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
@@ -171,7 +171,7 @@ def _layers_text(model: _DecomposedModel) -> str:
         variants = [
             f"{n} {_phrase_words(variant)}" for variant, n in variant_counts.items() if variant
         ]
-        layer_texts.append(f"{counted(len(nodes), f'{name} layer')}{_in_parentheses(variants)}")
+        layer_texts.append(f"{pluralize(len(nodes), f'{name} layer')}{_in_parentheses(variants)}")
     return " and ".join(layer_texts)
 
 
@@ -267,9 +267,9 @@ def _attention_text(model: _DecomposedModel, part: Part) -> str | None:
     width = prod(query) // max(batch * heads * scores[-2], 1)
     numbers = _count_before_repeats(model, part, [*product.refs()][1])
     keys = numbers // max(batch * scores[-1] * width, 1)
-    grouped = f" for {counted(keys, 'key head')}" if 0 < keys < heads else ""
+    grouped = f" for {pluralize(keys, 'key head')}" if 0 < keys < heads else ""
     positions_text = f"{batch} × {_positions(scores)}" if batch > 1 else _positions(scores)
-    return f"{noun} of {counted(heads, 'head')}{grouped} of width {width} over {positions_text}"
+    return f"{noun} of {pluralize(heads, 'head')}{grouped} of width {width} over {positions_text}"
 
 
 def _has_no_batch(product: Operation) -> bool:
@@ -328,7 +328,7 @@ def _recurrence(model: _DecomposedModel) -> Iterator[str]:
         direction = "bidirectional " if op.arg("bidirectional") is True else ""
         layers = op.arg("num_layers", 1)
         yield (
-            f"{_RECURRENT[op.name]} of {counted(int(str(layers)), f'{direction}layer')}, "
+            f"{_RECURRENT[op.name]} of {pluralize(int(str(layers)), f'{direction}layer')}, "
             f"from width {shapes[0][1]} to a state of {shapes[1][1]}"
         )
 
@@ -369,7 +369,7 @@ def _convolutions(model: _DecomposedModel) -> Iterator[str]:
             [f"{len(grouped) - len(depthwise)} in groups"] if len(grouped) > len(depthwise) else []
         )
     window = "" if has_several else f" of {next(iter(windows))}"
-    yield f"{counted(len(convolutions), noun)}{window}{_in_parentheses(remarks)}"
+    yield f"{pluralize(len(convolutions), noun)}{window}{_in_parentheses(remarks)}"
 
 
 def _convolution_operations(model: _DecomposedModel) -> list[Operation]:
@@ -423,4 +423,4 @@ def _kernels_text(names: Sequence[str]) -> str:
     counts = Counter(names).most_common()
     texts = [f"{number} {name}" for name, number in counts[:_MOST_OPERATIONS]]
     remaining = sum(number for _, number in counts[_MOST_OPERATIONS:])
-    return ", ".join(texts) + (f" and {counted(remaining, 'other')}" if remaining else "")
+    return ", ".join(texts) + (f" and {pluralize(remaining, 'other')}" if remaining else "")

@@ -36,7 +36,7 @@ from runner.graph.tracing.provenance import (
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
 from runner.problems import Problem, check_inputs, describe_author_error, load_problem, seed
-from runner.torch_internals import FakeTensorMode, arguments_named_mod, numbers_of_numpy
+from runner.torch_internals import FakeTensorMode, accept_numpy_scalars, allow_argument_mod
 
 _LONGEST_INPUT = 4096
 """Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
@@ -73,7 +73,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             ):
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensor_mode())
-                with silence_torch_logs(), arguments_named_mod(), numbers_of_numpy():
+                with silence_torch_logs(), allow_argument_mod(), accept_numpy_scalars():
                     with restore_attributes(built.model):
                         traced = tracer(built)
                     if tracer is export:
@@ -110,7 +110,9 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
 def _reason(problem: Problem, error: Exception) -> str:
     if isinstance(error, CaptureRefusal):
         return str(error)
-    return error.what if isinstance(error, ProblemError) else describe_author_error(problem, error)
+    return (
+        error.reason if isinstance(error, ProblemError) else describe_author_error(problem, error)
+    )
 
 
 def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:

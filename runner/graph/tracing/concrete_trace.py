@@ -21,12 +21,12 @@ from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.provenance import LONGEST_LITERAL, tensor_literal
 from runner.torch_internals import (
     FakeTensor,
-    classes_followed,
     concrete_tracer,
+    follow_tensor_subclasses,
+    observe_trace_values,
     running_tracer,
     tree_flatten,
     tree_unflatten,
-    values_shown,
     without_modes,
 )
 
@@ -83,7 +83,7 @@ def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
         return result_leaves
 
     tracer = concrete_tracer(run, pre_dispatch=pre_dispatch)
-    with keep_authors_frames(built.model), classes_followed():
+    with keep_authors_frames(built.model), follow_tensor_subclasses():
         # torch.matmul takes another path for a weight that requires a gradient.
         weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
         module = tracer(weights, [flat[i] for i in positions])
@@ -235,7 +235,7 @@ def _record_small_values() -> Iterator[None]:
 
     torch.manual_seed, torch.cond = seed, branch  # type: ignore[assignment]
     try:
-        with values_shown(note):
+        with observe_trace_values(note):
             yield
     finally:
         torch.manual_seed, torch.cond = manual_seed, cond

@@ -20,7 +20,7 @@ import torch
 from runner.graph.ir import Scope
 from runner.graph.tracing.constant_tensors import find_plain_modules
 from runner.graph.tracing.source_statement import select_authors_frames
-from runner.torch_internals import frames_kept
+from runner.torch_internals import filter_trace_frames
 
 _CALL = torch.nn.Module.__call__.__code__
 _TORCH = str(Path(torch.__file__).parent)
@@ -43,7 +43,7 @@ def keep_authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextMan
             summary[-1] = _with_name(summary[-1], f"{summary[-1].name}|{note}")
         return summary
 
-    return frames_kept(filter_frames)
+    return filter_trace_frames(filter_frames)
 
 
 class _ModuleFrames:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from runner.problems.fake_execution import recurrent_outputs
-from runner.torch_internals import FakeTensor, decompositions_replaced
+from runner.torch_internals import FakeTensor, replace_decompositions
 
 _aten = torch.ops.aten
 
@@ -22,7 +22,7 @@ _aten = torch.ops.aten
 def skip_unrolling() -> contextlib.AbstractContextManager[None]:
     """Make a recurrent layer on fake tensors cost as much as any other operator."""
     operators = _aten.gru.input, _aten.lstm.input, _aten.rnn_tanh.input, _aten.rnn_relu.input
-    return decompositions_replaced(operators, _shape_kernel)
+    return replace_decompositions(operators, _shape_kernel)
 
 
 def _shape_kernel(unroll: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.verify.gates.difference import Difference, unequal
 from runner.verify.runtime.output_leaves import (
     Elsewhere,
@@ -253,7 +253,7 @@ class _Seen:
         if self.patterns:
             reason = f"{name} is NaN or infinite in other places: {self.patterns} of {total}"
         elif self.outside:
-            where = f"{self.outside} of {counted(total, 'element')}"
+            where = f"{self.outside} of {pluralize(total, 'element')}"
             reason = f"{name} differs by {self.max_diff:.3g}, {where}"
         elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
             reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"

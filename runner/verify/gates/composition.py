@@ -18,7 +18,7 @@ from runner.problems import (
     is_checkout,
     is_out_of_memory,
 )
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import Node
 from runner.verify.findings import Findings
@@ -175,7 +175,7 @@ class CompositionGate:
             if not is_checkout(packages.get(package, "")):
                 raise cause from error
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
-            raise ProblemError(cause.path, cause.what, hint=hint) from error
+            raise ProblemError(cause.path, cause.reason, hint=hint) from error
 
     def _trial(
         self, problem: AnyProblem, test: ModuleType, mapping: dict[str, str], trial: int
@@ -378,7 +378,7 @@ class CompositionGate:
             return
         fault = None
         if len(calls) != len(nodes):
-            often, have = counted(len(calls), "time"), counted(len(nodes), "instance")
+            often, have = pluralize(len(calls), "time"), pluralize(len(nodes), "instance")
             fault = f"runs {often}, the tree has {have}"
         elif Counter(call.inputs for call in calls) != Counter(map(documented, nodes)):
             fault = "runs on other inputs than the tree says"

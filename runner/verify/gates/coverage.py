@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.verify.gates.operation_identity import Operation
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.runtime.operation_watch import Event
@@ -120,7 +120,7 @@ def coverage_fault(coverage: Coverage) -> str | None:
     for counts, where in ((coverage.missing, "missing"), (coverage.extra, "too many")):
         if counts:
             first = counts[0]
-            more = f" and {counted(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
+            more = f" and {pluralize(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
             place = f" ({first.where[0]})" if first.where else ""
             return f"{first.count} × {first.operation} {where}{place}{more}"
     return None

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.verify.gates.compare import STEP, differs
 from runner.verify.gates.gradients import FORWARDS, find_weak_weights
 from runner.verify.gates.weights import move, overlapping, weights_of
@@ -97,7 +97,7 @@ def weights_without_effect(seen: Seen, model: nn.Module) -> list[str]:
     unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
     if not unused:
         return []
-    some = f"{len(unused)} of {counted(len(weights), 'weight')}"
+    some = f"{len(unused)} of {pluralize(len(weights), 'weight')}"
     return [f"{some} reach no output: {_named(unused)}"]
 
 
@@ -160,10 +160,10 @@ def blindness(
         weight.copy_(before)
     if unknown := large + max(0, len(suspects) - left):
         part = "" if unknown == len(weights) else f"{unknown} of "
-        effect = f"the effect of {part}{counted(len(weights), 'weight')}"
+        effect = f"the effect of {part}{pluralize(len(weights), 'weight')}"
         health.not_examined.append(effect)
     if blind:
-        changed_weights = f"{len(blind)} of {counted(len(weights), 'weight')}"
+        changed_weights = f"{len(blind)} of {pluralize(len(weights), 'weight')}"
         health.notes.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
     return health
 

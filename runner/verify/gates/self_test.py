@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.tree.document import Node
 from runner.verify.findings import Findings
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
@@ -200,7 +200,7 @@ def judge_output(
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
     bad = sum(count_not_finite(tensor) for tensor in tensors(output))
     if bad and fault is None:
-        tests.not_finite[component.path] = f"{NOT_FINITE} in {counted(bad, 'element')}"
+        tests.not_finite[component.path] = f"{NOT_FINITE} in {pluralize(bad, 'element')}"
     else:
         findings.found("self-test", component.path, fault)
 

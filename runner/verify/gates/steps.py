@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from torch import nn
 
-from runner.quantities import counted
+from runner.quantities import pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import TREE_FILE
 from runner.verify.findings import Findings
@@ -285,7 +285,7 @@ class StepGate:
             for component in sorted(said.keys() | calls.keys()):
                 if said[component] != calls[component]:
                     return (
-                        f"{component} runs {counted(calls[component], 'time')},"
+                        f"{component} runs {pluralize(calls[component], 'time')},"
                         f" {node.id} has {said[component]} such children"
                     )
             for n, (ran_now, told) in enumerate(zip(order, children, strict=True)):

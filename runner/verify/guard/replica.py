@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.torch_internals import DisableTorchFunction, operator_named, without_modes
+from runner.torch_internals import DisableTorchFunction, find_operator, without_modes
 from runner.verify.guard.call_recording import public_functions
 from runner.verify.guard.claims import check_program
 from runner.verify.guard.wire_format import ConnectionLostError, decode, encode
@@ -355,7 +355,7 @@ def called(item: list[Any]) -> Any:
     else:
         namespace, _, rest = name.partition("::")
         refused = namespace in _NO_COMPUTING or rest.partition(".")[0] in _REFUSED
-        found = None if refused else operator_named(name)
+        found = None if refused else find_operator(name)
     if found is None:
         raise ConnectionLostError(f"{name} is no function of torch")
     return found

@@ -165,7 +165,7 @@ class Worker:
                     "error": str(error),
                     "missing": package,
                     "what": missing.missing,
-                    "where": missing.what.removeprefix(missing.missing),
+                    "where": missing.reason.removeprefix(missing.missing),
                     "hint": missing.hint,
                 }
             return {"error": str(error)}
