@@ -145,6 +145,18 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert heading in {*map(anchor, re.findall(r"^#+ (.*)", text, re.MULTILINE)), ""}
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_files_and_functions_that_a_page_names_are_there(page: str) -> None:
+    """A function stands behind its file: `graph/normalize.py`: `normalize()`."""
+    text = FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    files = set(re.findall(r"`([\w/]+/\w+\.py)`", text))
+    assert [
+        file for file in files if not any((ROOT / f / file).is_file() for f in ("runner", ""))
+    ] == []
+    for file, function in re.findall(r"`([\w/]+\.py)`: `(\w+)\(\)`", text):
+        assert f"def {function}(" in (ROOT / "runner" / file).read_text(encoding="utf-8"), file
+
+
 def anchor(heading: str) -> str:
     """The last part of a link to a heading, as GitHub makes it."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
