@@ -21,6 +21,8 @@ from runner.batch.machine import GIB
 from runner.config import Settings
 from runner.errors import ClusterError
 
+pytestmark = pytest.mark.cluster
+
 
 def test_problems_may_take_85_percent_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "available_bytes", lambda: 20 * GIB)

@@ -25,6 +25,8 @@ from object_server import BUCKET, KEY, SECRET, Server
 
 import runner
 
+pytestmark = pytest.mark.cluster
+
 SAMPLES = Path(__file__).parents[2] / "data/samples"
 BIN = Path(sys.executable).parent
 OURS = "0.1.0+sent"

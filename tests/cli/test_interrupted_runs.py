@@ -7,9 +7,12 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 import yaml
 from commands import KDRUN, Begin, wait_for
 from small_runs import HANGS, MEMORY, kdrun, write
+
+pytestmark = pytest.mark.kill
 
 K8S = Path(__file__).parents[2] / "k8s"
 WAITS = "import pathlib, time\nwhile pathlib.Path({flag!r}).exists():\n    time.sleep(0.1)"

@@ -28,6 +28,8 @@ from runner.store import Address, Figures, ProblemResult, RunOptions, RunStore
 from runner.store.result import RESULT_FILE, hash_files
 from runner.store.runs import differences
 
+pytestmark = pytest.mark.kill
+
 PROBLEMS = 6
 FILES = 40
 DRIVERS_KILLED = 5

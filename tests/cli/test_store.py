@@ -15,6 +15,8 @@ from commands import wait_for
 from object_server import BUCKET, KEY, READER_KEY, READER_SECRET, SECRET, Server
 from stored_runs import KDRUN, MEMORY, environment, kdrun, without_times, write
 
+pytestmark = pytest.mark.cluster
+
 ROOT = Path(__file__).parents[2]
 KILLING = """
 import os, pathlib, time

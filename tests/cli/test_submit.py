@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from small_runs import HANGS, MEMORY, kdrun, write
 
+pytestmark = pytest.mark.cluster
+
 FORK_SERVERS_PARENT = """
 import os, pathlib
 def parent(pid):

@@ -10,6 +10,8 @@ import pytest
 from commands import KDRUN, Begin, wait_for
 from whole_problem import WHOLE
 
+pytestmark = pytest.mark.kill
+
 HANGS = "import pathlib, time\npathlib.Path({flag!r}).touch()\ntime.sleep(1000)"
 
 

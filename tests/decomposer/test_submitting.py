@@ -5,8 +5,11 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from commands import KDRUN
 from scripted import command
+
+pytestmark = pytest.mark.cluster
 
 
 def kdrun(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

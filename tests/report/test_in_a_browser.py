@@ -17,9 +17,12 @@ from runner.tree.document import TREE_FILE
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no chromium here: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no chromium here: apt-get install chromium"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

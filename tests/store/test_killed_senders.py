@@ -25,7 +25,10 @@ KILLED = 6
 """In the middle of their work."""
 TRIES = 60
 
-pytestmark = pytest.mark.parametrize("kind", ["directory", "server"], indirect=True)
+pytestmark = [
+    pytest.mark.kill,
+    pytest.mark.parametrize("kind", ["directory", "server"], indirect=True),
+]
 
 
 def kill_at_random(
