@@ -1,4 +1,4 @@
-"""Advice on a decomposition: where rule 5 would have cut otherwise. It is no verdict."""
+"""Advises where an engineer would cut a decomposition differently (rule 5); it is no verdict."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from runner.tree.document import Node, Tree
 
 MOST_CHILDREN = 10
-"""Different ones in a layer without fusions."""
+"""Largest number of different children that a layer without fusions should have."""
 MOST_KERNELS = 16
-"""In one fusion."""
+"""Largest number of kernels that one fusion should have."""
 
 _MATMULS = frozenset({"matmul", "bmm", "baddbmm", "einsum"})
 _AROUND_SOFTMAX = 4
-"""Kernels between the scores and their softmax, or the softmax and its product: scale, mask."""
+"""Most kernels (scale, mask) between the scores and softmax, or between softmax and product."""
 
 Children = Sequence[Node]
 
 
 def advice(tree: Tree) -> list[str]:
-    """A line for each component that an engineer would have drawn otherwise."""
+    """Return one line for each component that an engineer would have drawn differently."""
     return list(dict.fromkeys(_lines(tree)))
 
 
@@ -95,6 +95,6 @@ def _does(node: Node, operations: frozenset[str] | set[str]) -> bool:
 
 
 def _operation(node: Node) -> str:
-    """What a kernel's file is named after: `linear` of `linear_768x3072_fp32.py`."""
+    """Return the operation in a kernel's file name: `linear` of `linear_768x3072_fp32.py`."""
     stem = node.path.rpartition("/")[2].removesuffix(".py")
     return re.split(r"_\d", stem, maxsplit=1)[0]

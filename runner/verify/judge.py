@@ -1,4 +1,4 @@
-"""This file knows about the order in which a decomposition is judged, from its files alone."""
+"""Runs all gates on a decomposition directory, in their order."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ from runner.verify.runtime.weight_streaming import Streaming, told
 def judge(
     directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, own: bool
 ) -> Verification:
-    """Every gate. MemoryError where only memory was missing."""
+    """Run every gate and return the verification; raise MemoryError if only memory was missing."""
     try:
         directory = directory.resolve()
         return _judge(directory, options, Findings(on_gate), own=own)
@@ -99,18 +99,24 @@ def _judge(
                 bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
             alone = stack.enter_context(Alone(layout, bench.options, findings))
             bench = replace(bench, beside=alone)
-        missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
+        # before any file has run, since a file could install or hide a package
+        missing = _missing_packages(directory / ORIGINAL)
         power = PowerGate(files, layout, bench, spill, findings)
         with findings.gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
             root = layout.tree.root.path if layout.tree else None
             for step in layout.steps:
-                if step.parent != root:  # the root's follows the original, in the composition
+                # The root's step runs after the original, in the composition.
+                if step.parent != root:
                     step_gate.judge(step)
             _judge_absent_steps(layout, findings)
 
         def self_tests(components: Iterable[str]) -> None:
-            """Those that no step has said anything about; then all calls of theirs are known."""
+            """Run the self-tests that have no verdict yet, then judge the recorded calls.
+
+            A component's contract, which its calls are compared with, is known once its self-test
+            ran.
+            """
             for component in components:
                 if not findings.has("self-test", component) and component not in tests.not_finite:
                     self_test(component, files, layout, bench, tests, findings)
@@ -128,7 +134,7 @@ def _judge(
                 missing,
             )
         with findings.gate("step"):
-            for step in layout.steps:  # the root's, where the original did not get that far
+            for step in layout.steps:  # the root's step, if the original failed before it could run
                 if not findings.has("step", step.folder):
                     step_gate.judge(step)
         with findings.gate("self-test"):
@@ -149,7 +155,7 @@ def _judge(
 
 @contextmanager
 def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | ForeignFiles]:
-    """The directory's files: run here where they are kdrun's `own`, else in workers."""
+    """Open the directory's files: trusted ones run in this process, others in worker processes."""
     if own:
         with Files(directory) as files:
             yield files
@@ -160,31 +166,31 @@ def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | Fore
 
 
 def _reads_values(files: ForeignFiles, bench: Bench) -> bool:
-    """Whether the original's program may be another one for other values. True where it fails."""
+    """Return whether the original's operations may depend on values; True if it cannot run."""
     try:
         problem = files.problem()
         model = bench.build(f"{ORIGINAL}: Model", problem.build, 0)
         inputs = bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
         bench.forward(f"{ORIGINAL}: forward", model, inputs, 0)
     except CannotJudge:
-        return True  # the composition says why
+        return True  # the composition gate reports the reason
     assert isinstance(model, Replica)
     return model.kdrun_link.model.reads_values
 
 
 def _release(version: str = torch.__version__) -> str:
-    """Return a version of torch without what it was built for."""
+    """Return a version of torch without its build suffix, such as `+cu121`."""
     return version.partition("+")[0]
 
 
 def _other_torch(version: str) -> str | None:
-    """Return the release of torch that a tree names, if it is known and another than this one."""
+    """Return the torch release in a tree, if it is known and differs from the installed one."""
     made = _release(version)
     return None if made in {"unknown", _release()} else made
 
 
 def _missing_packages(path: Path) -> frozenset[str]:
-    """Return those that a file imports and that are not here; none where it cannot be read."""
+    """Return packages that a file imports and that are not installed; none if it is unreadable."""
     try:
         packages = imported_packages(path)
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -193,10 +199,12 @@ def _missing_packages(path: Path) -> frozenset[str]:
 
 
 def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
-    """The root, and its kernels that may take the author's inputs.
+    """Return components whose self-test waits for the composition, which may replace it.
 
-    A root that is a kernel runs by itself where it is going to be made wrong: what it keeps for its
-    next call could not be seen. So does each kernel that others wrote.
+    These are the root, and those of its kernels that may take the author's inputs: where they do,
+    the run in the composition is their self-test. A root that is a kernel runs by itself where it
+    is going to be mutated, since a tensor that it retains for its next call could not be detected
+    otherwise. So does every kernel in a directory that somebody else wrote.
     """
     root = layout.tree.root if layout.tree else None
     step = layout.step_of(root.path) if root else None
@@ -214,7 +222,7 @@ def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
 
 
 def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
-    """What can be said before anything runs."""
+    """Judge the tree, the layout and the source of the components, before anything runs."""
     if layout.tree is None:
         findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
@@ -225,7 +233,7 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
         _judge_parents(layout, findings)
     known: dict[tuple[str, str], str] = {}
     seeds = False
-    with suppress(CannotJudge):  # the composition says what is wrong with it
+    with suppress(CannotJudge):  # the composition gate reports the fault
         seeds = seeds_generators(parsed(layout.directory / ORIGINAL, ORIGINAL))
     for component in layout.components:
         with findings.judging("rules", component):
@@ -242,7 +250,7 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
 
 
 def _judge_parents(layout: Layout, findings: Findings) -> None:
-    """What the files that put children together ask, or do besides."""
+    """Judge the source of refactored.py files and of the composition test."""
     for step in layout.steps:
         file = f"{step.folder}/refactored.py"
         with findings.judging("rules", file):
@@ -279,7 +287,7 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
 
 
 def _flat(tree: Tree) -> str | None:
-    """A model without a layer or a fusion that holds more kernels than one fusion may."""
+    """Return a fault if many kernels lie directly under a model without layers and fusions."""
     levels = {node.level for node in tree.nodes.values()}
     many = len(tree.root.children)
     if levels == {"model", "kernel"} and many > MOST_KERNELS:

@@ -1,4 +1,4 @@
-"""This file knows about what lies in a decomposition directory, and which file belongs to which."""
+"""Finds the files of a decomposition directory and which component each copy belongs to."""
 
 import json
 import os
@@ -13,16 +13,16 @@ from runner.verify.reading_trees import read_tree
 ORIGINAL = "original.py"
 COMPOSITION_TEST = "verification/composition_test.py"
 CHECKS = "verification/checks.py"
-"""Functions that a directory's own tests call; kdrun compares by its own code."""
+"""Functions that a directory's own tests call; kdrun compares with its own code instead."""
 KERNEL_FOLDER = LEVEL_FOLDER["kernel"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One parent rewritten in terms of its children."""
+    """One folder of `steps/`: a parent rewritten as calls of its children."""
 
     folder: str
-    """Relative to the directory."""
+    """Path relative to the directory."""
     parent: str | None
     """The component file whose bytes its original.py has."""
     children: dict[str, str | None]
@@ -31,33 +31,33 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one decomposition. Nothing in it has run."""
+    """The files of one decomposition; reading them has run no code."""
 
     directory: Path
     tree: Tree | None
     tree_fault: str | None
-    """Why there is no tree."""
+    """Reason in one line why there is no tree."""
     components: tuple[str, ...]
-    """Component files by relative path, kernels first: those in the tree and those in a folder."""
+    """Relative paths of component files, kernels first: those in the tree and those on disk."""
     steps: tuple[Step, ...]
     refused: dict[str, str]
-    """File -> what is wrong with its place or kind. Where there is one, nothing may run."""
+    """File -> fault of its place or kind; if there is any, no file of the directory may run."""
 
     def nodes(self, component: str) -> list[Node]:
-        """The tree's instances of a component file."""
+        """Return the tree's instances of a component file."""
         nodes = self.tree.nodes.values() if self.tree else ()
         return [node for node in nodes if node.path == component]
 
     def is_kernel(self, component: str) -> bool:
-        """By its folder, which is what a directory without a tree has too."""
+        """Return whether a component lies in the kernels' folder, which needs no tree."""
         return component.startswith(f"{KERNEL_FOLDER}/")
 
     def step_of(self, component: str) -> Step | None:
-        """The step that takes a component apart."""
+        """Return the step that takes a component apart."""
         return next((step for step in self.steps if step.parent == component), None)
 
     def kernels_below(self, component: str) -> set[str]:
-        """Kernel files of all instances below a component's instances."""
+        """Return the kernel files of all instances below a component's instances."""
         found: set[str] = set()
         for start in self.nodes(component):
             waiting = [start]
@@ -70,7 +70,7 @@ class Layout:
 
 
 def read_layout(directory: Path) -> Layout:
-    """What is there, whatever is missing."""
+    """Return the layout of a directory, also where files are missing."""
     tree, fault = read_tree(directory)
     on_disk = {
         path.relative_to(directory).as_posix()
@@ -89,9 +89,9 @@ def read_layout(directory: Path) -> Layout:
 
 
 def weight_map(step: Path) -> dict[str, str]:
-    """A step's weight_map.json the other way: refactored name -> original name.
+    """Read a step's weight_map.json and return its inverse: refactored name -> original name.
 
-    CannotJudge where it is missing, or maps anything but a name to a name or to several.
+    CannotJudge if it is missing, or maps a name to anything but a name or a list of names.
     """
     where = f"{step.name}/weight_map.json"
     try:
@@ -113,7 +113,7 @@ def weight_map(step: Path) -> dict[str, str]:
 
 
 def as_names(value: object, where: str) -> dict[str, str]:
-    """A map of names to names. CannotJudge where it is something else."""
+    """Return a value that is a map of names to names; CannotJudge if it is anything else."""
     if not isinstance(value, dict):
         raise CannotJudge(f"{where} is {type(value).__name__}, not a map of names to names")
     for key, item in value.items():
@@ -123,7 +123,7 @@ def as_names(value: object, where: str) -> dict[str, str]:
 
 
 def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
-    """Return what is neither a file nor a folder, and links and paths that leave the directory."""
+    """Return special files, links that leave the directory, and tree paths that leave it."""
     found = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
@@ -142,7 +142,7 @@ def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
 def _leads_inside(link: Path, directory: Path) -> bool:
     try:
         return link.resolve().is_relative_to(directory)
-    except (RuntimeError, OSError):  # it leads to itself
+    except (RuntimeError, OSError):  # the link leads to itself
         return False
 
 
@@ -160,7 +160,7 @@ def _step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> Step
 def _same(
     text: bytes | None, name: str, texts: dict[str, bytes | None], order: list[str]
 ) -> str | None:
-    """The component file with these bytes; one with this name before any other."""
+    """Return the component file with these bytes, preferably one with this name."""
     same = [path for path in order if text is not None and texts[path] == text]
     named = [path for path in same if path.rpartition("/")[2] == name]
     return next(iter(named or same), None)

@@ -1,7 +1,7 @@
-"""This file knows about running a decomposition's files by path, leaving nothing behind.
+"""Runs a decomposition's files by path and leaves no trace in this process.
 
-Files are run from their text: no bytecode is written or read, the working directory plays no part,
-`children` is another package for every step, and sys.modules is afterwards what it was before.
+Files run from their text: no bytecode is written or read, the working directory plays no part,
+`children` is another package for every step, and sys.modules is restored afterwards.
 """
 
 import hashlib
@@ -28,14 +28,15 @@ _NONE: Mapping[str, ModuleType] = MappingProxyType({})
 
 
 class CannotJudge(Exception):
-    """A part of the decomposition is missing or raises: the reason, in one line."""
+    """A part of the decomposition is missing or raises; the message is the reason, in one line."""
 
 
 @contextmanager
 def foreign_code(what: str, directory: Path) -> Iterator[None]:
-    """Run code of a decomposition: whatever it raises becomes CannotJudge, with its own line.
+    """Run code of a decomposition; turn what it raises into CannotJudge that names its own line.
 
-    Running out of memory leaves as MemoryError.
+    Running out of memory is raised as MemoryError. `label` begins the message, such as
+    `original.py: forward`.
     """
     modes = (*stack_depths(), torch.is_grad_enabled())
     try:
@@ -54,7 +55,7 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
 
 
 def _leave_modes(before: tuple[int, int, bool]) -> bool:
-    """Take off the modes that were put on since then; whether there were some."""
+    """Remove the torch modes that were entered since; return whether there were any."""
     now = (*stack_depths(), torch.is_grad_enabled())
     pop_modes(*before[:2])
     torch.set_grad_enabled(before[2])
@@ -62,39 +63,39 @@ def _leave_modes(before: tuple[int, int, bool]) -> bool:
 
 
 class AnyProblem(Protocol):
-    """A problem whose file ran, in this process or in another one."""
+    """A problem whose file has run, in this process or in a worker."""
 
     @property
     def problem(self) -> Problem:
-        """The file."""
+        """The problem that the file defines."""
 
     def build(self) -> nn.Module:
-        """A new model."""
+        """Return a new model."""
 
     def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """New inputs."""
+        """Return new inputs: positional and keyword arguments."""
 
 
 class AnyFiles(Protocol):
-    """Files of a directory, run in this process or in another one."""
+    """Runs files of a directory, in this process or in a worker."""
 
     directory: Path
 
     def load(self, path: Path) -> ModuleType:
-        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        """Run a file and return its module; CannotJudge if it is missing or raises."""
 
     def load_text(self, path: Path, text: str) -> ModuleType:
-        """Run a text in the place of a file."""
+        """Run a text in place of a file and return its module."""
 
     def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder."""
+        """Run a step's refactored.py, with `children` as the step's own folder."""
 
     def problem(self) -> AnyProblem:
-        """Run the problem's own file."""
+        """Run original.py and return its problem."""
 
 
 class Files:
-    """Loads files of one decomposition; as a context manager it forgets them all at the end."""
+    """Runs files of one decomposition in this process; as a context manager, unloads them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
@@ -121,19 +122,19 @@ class Files:
                     sys.modules[name] = known
 
     def again(self) -> Self:
-        """The same files, for a further look."""
+        """Return a new loader of the same files, which shares the compiled code."""
         files = type(self)(self.directory)
         files._compiled = self._compiled
         return files
 
     def load(self, path: Path) -> ModuleType:
-        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        """Run a file and return its module; CannotJudge if it is missing or raises."""
         path = path.absolute()
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         return self._run(path, f"_kdrun_{path.stem}_{digest}")
 
     def load_text(self, path: Path, text: str) -> ModuleType:
-        """Run a text in the place of a file."""
+        """Run a text in place of a file and return its module."""
         module = ModuleType("_kdrun_text")
         module.__file__ = str(path)
         with foreign_code(relative(path, self.directory), self.directory):
@@ -141,13 +142,14 @@ class Files:
         return module
 
     def problem(self) -> LoadedProblem:
-        """Run the problem's own file."""
+        """Run original.py and return its problem."""
         return load_problem(read_problem(self.directory / "original.py"))
 
     def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder.
+        """Run a step's refactored.py, with `children` as the step's own folder.
 
-        `known`: by name in that folder, modules of files with the same bytes that ran before.
+        `modules`: modules that have run already, by the name in that folder of a file with the same
+        bytes.
         """
         package = ModuleType(CHILDREN)
         package.__path__ = [str(step.resolve() / CHILDREN)]
@@ -180,7 +182,7 @@ class Files:
         return module
 
     def _code(self, source: bytes, path: str) -> CodeType:
-        """A component is compiled once, and so are all its copies among the steps' children."""
+        """Compile a source once, however many copies of it the steps' children hold."""
         if source not in self._compiled:
             self._compiled[source] = compile(source, path, "exec", dont_inherit=True)
         return _moved(self._compiled[source], path)
@@ -191,7 +193,7 @@ class Files:
 
 
 def attribute(module: ModuleType, name: str, directory: Path) -> Any:
-    """A name that a file of this kind defines. CannotJudge where it does not."""
+    """Return an attribute of a module; CannotJudge if the file does not define it."""
     try:
         return getattr(module, name)
     except AttributeError:
@@ -200,7 +202,7 @@ def attribute(module: ModuleType, name: str, directory: Path) -> Any:
 
 
 def relative(path: Path, directory: Path) -> str:
-    """How people are told about a file: by its path inside the decomposition."""
+    """Return a file's path inside the decomposition, by which messages name it."""
     path, directory = path.absolute(), directory.resolve()
     return path.relative_to(directory).as_posix() if path.is_relative_to(directory) else str(path)
 
@@ -215,7 +217,7 @@ def _described(error: BaseException, directory: Path) -> str:
 
 
 def _innermost(trace: TracebackType | None, directory: Path) -> str:
-    """The line of the decomposition that was running."""
+    """Return the innermost line of the decomposition in a traceback, in parentheses."""
     for frame in reversed(traceback.extract_tb(trace)):
         path = Path(frame.filename)
         if path.is_absolute() and path.is_relative_to(directory.resolve()):
@@ -229,7 +231,7 @@ def _one_line(message: str) -> str:
 
 
 def _moved(code: CodeType, path: str) -> CodeType:
-    """The same code, which says that it is from this file."""
+    """Return the same code with another file name, also in nested functions."""
     if code.co_filename == path:
         return code
     inner = (_moved(each, path) if isinstance(each, CodeType) else each for each in code.co_consts)
@@ -237,6 +239,6 @@ def _moved(code: CodeType, path: str) -> CodeType:
 
 
 def _loaded_children() -> list[str]:
-    """Names of the package of one step, and of what is in it, among thousands of others."""
+    """Return the names in sys.modules of the `children` package and its modules."""
     named = [name for name in sys.modules if name.startswith(CHILDREN)]
     return [name for name in named if name == CHILDREN or name.startswith(f"{CHILDREN}.")]

@@ -1,4 +1,4 @@
-"""Tell a problem that fails, or gives other results each time, from a wrong decomposition."""
+"""Checks that a problem runs and gives the same result twice, to tell its faults from kdrun's."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ from runner.verify.runtime.output_leaves import leaves
 from runner.verify.runtime.runner import Bench, Inputs
 
 _SHOWN = 4
-"""Inputs that are described; the rest is counted."""
+"""Number of inputs that a message describes; the others are counted."""
 _LONGEST = 40
 
 
 def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
-    """Run a problem for each seed as its author would: on a CPU, with the weights that it makes.
+    """Run a problem twice for each seed, as its author would: on a CPU, with its own weights.
 
-    The file is loaded anew. Nothing of a directory that somebody else wrote may run before, in this
-    process: it could make any problem fail.
+    The file is loaded anew. No code of a directory that somebody else wrote may have run in this
+    process before: it could make any problem fail.
 
     Raises:
-        ProblemError: it fails, on the inputs that the message describes, or run a second time it
-            gives something else.
+        ProblemError: it fails, on the inputs that the message describes, or its second run gives
+            another result.
     """
     bench = Bench(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
     loaded = load_problem(problem)
@@ -47,7 +47,8 @@ def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
     model = loaded.build().train(bench.options.mode == "train")
     bench.seed(trial)
     args, kwargs = loaded.get_inputs()
-    described = describe_inputs((args, kwargs))  # before forward() writes into them
+    # described first, since forward() may write into them
+    described = describe_inputs((args, kwargs))
     bench.seed(trial)
     try:
         with author_code(loaded.problem), torch.no_grad():
@@ -58,7 +59,7 @@ def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
 
 
 def describe_inputs(inputs: Inputs) -> str:
-    """Return `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
+    """Return a description such as `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
     args, kwargs = inputs
     described = [_described(leaf) for _, leaf in leaves(args)]
     described += [
@@ -79,7 +80,8 @@ def _described(value: Any) -> str:
     ordered = value.float() if value.dtype.itemsize == 1 else value
     try:
         lowest, highest = (end.item() for end in torch.aminmax(ordered))
-    except (RuntimeError, TypeError):  # empty, complex, sparse, without values, unordered
+    # the tensor is empty, complex, sparse, on meta, or of a dtype without order
+    except (RuntimeError, TypeError):
         return kind
     shown = ".4g" if value.is_floating_point() else ".0f"
     return f"{kind} from {lowest:{shown}} to {highest:{shown}}"

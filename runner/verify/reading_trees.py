@@ -1,6 +1,6 @@
-"""This file knows about reading anybody's tree: what it does not say is filled in or left unsaid.
+"""Reads decomposition trees that anybody wrote, and completes fields that they leave out.
 
-Nothing is guessed that a gate would then compare: a node without shapes documents none.
+No value is guessed that a gate would compare: a node without shapes stays one without shapes.
 """
 
 import json
@@ -28,12 +28,12 @@ _METADATA: dict[str, Any] = {
     "unique_kernels": 0,
     "kernel_instances": 0,
 }
-"""What stands for what a foreign tree leaves out; no gate looks at it."""
+"""Values for metadata that a foreign tree leaves out; no gate reads them."""
 _ROUNDS = 4
 
 
 def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
-    """The tree, or why there is none, in one line."""
+    """Return the tree, or the reason in one line why it cannot be read."""
     path = directory / TREE_FILE
     try:
         text = read_text(path)
@@ -63,7 +63,7 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
 
 
 def mode_of(directory: Path) -> Literal["eval", "train"] | None:
-    """The mode that a tree says its decomposition is of. None where it says none."""
+    """Return the mode that a tree names; None if it names none."""
     try:
         said = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
@@ -88,7 +88,7 @@ def _completed_node(name: str, node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     known = {key: value for key, value in node.items() if key in Node.model_fields}
-    for side in ("input", "output"):  # without shapes it documents nothing
+    for side in ("input", "output"):  # empty dicts: a node without shapes makes no claim about them
         if f"{side}_shapes" not in known:
             known |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
     path = known.get("path")
@@ -97,7 +97,7 @@ def _completed_node(name: str, node: Any) -> Any:
 
 
 def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
-    """Leave out of the metadata what is not as it should be; whether there was anything."""
+    """Remove invalid metadata, or reset it to the default; return whether there was any."""
     found = False
     for item in error.errors():
         where = item["loc"]

@@ -1,6 +1,6 @@
-"""Write what a verification leaves in the decomposition directory.
+"""Writes the reports of a verification into the decomposition directory.
 
-Times and durations stand in verification/ alone; everything else is the same on every run.
+Only files in verification/ hold times and durations; all other files are the same on every run.
 """
 
 import json
@@ -19,7 +19,7 @@ POWER_FILE = "verification/power.json"
 
 
 def write_reports(directory: Path, verification: Verification) -> None:
-    """Write verification/*.json, each step's reports, the tree's status, the page's section."""
+    """Write verification/*.json, each step's reports, the tree's status and the page's section."""
     document = verification.model_dump(mode="json")
     steps = sorted(path for path in directory.glob("steps/*") if path.is_dir())
     now = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -49,7 +49,7 @@ def write_reports(directory: Path, verification: Verification) -> None:
 
 
 def section_lines(verification: Verification) -> list[str]:
-    """Return the verdict and all that makes it worth less, as Markdown."""
+    """Return the verdict and the remarks on it as lines of Markdown."""
     if verification.status == "passed":
         difference = f"within {verification.max_diff:.2g}" if verification.max_diff else "exactly"
         equal = "to the last bit" if verification.bitwise_equal else difference
@@ -65,16 +65,16 @@ def section_lines(verification: Verification) -> list[str]:
 
 
 def write_power(path: Path, power: Power) -> None:
-    """Write what became of wrong kernels as JSON.
+    """Write the report on mutated kernels as JSON.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     _write(path, power.model_dump(mode="json"))
 
 
 def _of_step(name: str, verification: Verification) -> dict[str, Any]:
-    """Everything that was said about one step; it passed where nothing was said against it."""
+    """Return the report on one step; it passed if it was compared and no check has a reason."""
     folder = f"steps/{name}"
     checks = [
         check
@@ -107,7 +107,7 @@ def _coverage(coverage: Coverage) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """What JSON can say: an infinite difference, where shapes or structure differ, is a word."""
+    """Replace infinity, which JSON cannot hold, by a word; it means that shapes differ."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -119,7 +119,7 @@ def _write_status(directory: Path, status: str) -> None:
     try:
         tree = Tree.read(directory)
     except (DecompositionError, OSError):
-        return  # a verdict says so already
+        return  # the verdict names this fault already
     metadata = tree.metadata.model_copy(update={"verification_status": status})
     tree.model_copy(update={"metadata": metadata}).write(directory)
 
