@@ -41,7 +41,7 @@ def verify(
     nothing about the decomposition.
 
     Raises:
-        ProblemError: original.py imports a package that is not installed, and nothing else is wrong.
+        ProblemError: original.py imports a missing package, and nothing else is wrong.
         MemoryError: there is too little memory to judge.
     """
     from runner.verify.judge import judge

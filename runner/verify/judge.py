@@ -99,7 +99,7 @@ def _judge(
                 bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
             alone = stack.enter_context(Alone(layout, bench.options, findings))
             bench = replace(bench, beside=alone)
-        # before any file has run, since a file could install or hide a package
+        # This runs before any file does, since a file could install or hide a package.
         missing = _missing_packages(directory / ORIGINAL)
         power = PowerGate(files, layout, bench, spill, findings)
         with findings.gate("step"):

@@ -47,7 +47,7 @@ def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
     model = loaded.build().train(bench.options.mode == "train")
     bench.seed(trial)
     args, kwargs = loaded.get_inputs()
-    # described first, since forward() may write into them
+    # The inputs are described first, since forward() may write into them.
     described = describe_inputs((args, kwargs))
     bench.seed(trial)
     try:
@@ -80,8 +80,7 @@ def _described(value: Any) -> str:
     ordered = value.float() if value.dtype.itemsize == 1 else value
     try:
         lowest, highest = (end.item() for end in torch.aminmax(ordered))
-    # the tensor is empty, complex, sparse, on meta, or of a dtype without order
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError):  # empty, complex, sparse, on meta or without an order
         return kind
     shown = ".4g" if value.is_floating_point() else ".0f"
     return f"{kind} from {lowest:{shown}} to {highest:{shown}}"

@@ -1,4 +1,4 @@
-"""Compare two outputs: structure, shapes and dtypes, then values."""
+"""Compares two outputs: structure, shapes and dtypes, then values."""
 
 import math
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ from runner.verify.runtime.output_leaves import (
 class Tolerance:
     """|actual - expected| <= atol * scale + rtol * |expected|, and below max_diff if there is one.
 
-    The scale is the largest finite magnitude of what is expected, at most 1: an output of 0.02 at
-    most is compared as strictly, relative to it, as one of 20.
+    The scale is the largest finite magnitude among the expected values, at most 1: an output of
+    0.02 at most is compared as strictly, relative to it, as one of 20.
     """
 
     rtol: float
@@ -32,7 +32,7 @@ class Tolerance:
     max_diff: float = math.inf
 
     def for_values(self, expected: torch.Tensor | Elsewhere) -> "Tolerance":
-        """The tolerance in which atol is multiplied by the scale of these values."""
+        """Return the tolerance with atol multiplied by the scale of these values."""
         return replace(self, atol=self.atol * _scale(expected)) if self.atol else self
 
 
@@ -47,12 +47,12 @@ STEP = {
     torch.float16: _HALF,
     torch.bfloat16: _HALF,
 }
-"""Dtypes that are not here, integers and booleans among them, are compared exactly."""
+"""Tolerances by dtype; other dtypes, integers and booleans among them, are compared exactly."""
 
 COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
 
 VACUOUS = "it would pass with a kernel's output a hundredth larger"
-"""Sentence about a comparison whose negative control goes unnoticed."""
+"""Sentence about a comparison that its negative control passes."""
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -60,7 +60,7 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def compare(
     expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
 ) -> Difference:
-    """The difference between two outputs: tensors, or nested tuples, lists and dicts of them."""
+    """Return the difference between two outputs: tensors, or nested tuples, lists or dicts."""
     if structure(expected) != structure(actual):
         return unequal(f"{structure(actual)} instead of {structure(expected)}")
     total = Difference()
@@ -72,7 +72,7 @@ def compare(
 def compare_with_control(
     expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
 ) -> Difference:
-    """The difference, and whether there could have been one."""
+    """Return the difference, with the result of the negative control if there is none."""
     found = compare(expected, actual, tolerances)
     if found.reason:
         return found
@@ -82,7 +82,7 @@ def compare_with_control(
 
 
 def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]) -> bool:
-    """Whether `compare` finds a difference; stops at the first piece that has one."""
+    """Return whether `compare` finds a difference; stop at the first piece that has one."""
     if structure(expected) != structure(actual):
         return True
     pairs = zip(leaves(expected), leaves(actual), strict=True)
@@ -93,7 +93,7 @@ def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, T
 
 
 def identical(one: object, other: object) -> bool:
-    """Whether two outputs have the same bits, found out at the first piece that has not."""
+    """Return whether two outputs have the same bits; stop at the first piece that differs."""
     if one is other:
         return True
     if structure(one) != structure(other):
@@ -117,7 +117,7 @@ def identical(one: object, other: object) -> bool:
 
 
 def _one_place(one: object, other: object) -> bool:
-    """Whether two tensors are the same numbers in memory."""
+    """Return whether two tensors are the same numbers in memory."""
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
         return False
     if one.layout != torch.strided or other.layout != torch.strided or not one.numel():
@@ -135,10 +135,10 @@ def would_notice(
     *,
     bitwise: bool,
 ) -> bool:
-    """The comparison's negative control: whether an output a hundredth larger is noticed.
+    """Return whether the comparison notices an output a hundredth larger: its negative control.
 
-    Where the outputs are equal to the last bit, one other bit is noticed; else what is outside of
-    the tolerance.
+    If the outputs are equal to the last bit, one other bit counts as noticed; otherwise, an element
+    outside the tolerance.
     """
     for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         if not is_tensor(one) or not is_tensor(other):
@@ -156,18 +156,18 @@ def would_notice(
 
 
 def scaled(tensor: torch.Tensor) -> torch.Tensor:
-    """A hundredth more of everything; integers one more, booleans the other way round."""
+    """Return a tensor a hundredth larger; integers plus one, booleans inverted."""
     if tensor.dtype == torch.bool:
         return ~tensor
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         return tensor + 1
-    if tensor.dtype.itemsize == 1:  # 8 bits cannot say a hundredth, nor does torch multiply them
+    if tensor.dtype.itemsize == 1:  # 8 bits cannot hold 1 %, and torch cannot multiply them
         return (tensor.float() * 1.25).to(tensor.dtype)
     return tensor * 1.01
 
 
 def compared_elements(output: object) -> int:
-    """How many numbers an output holds."""
+    """Return the number of elements in an output."""
     return sum(math.prod(as_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
 
 
@@ -203,7 +203,7 @@ def _compare_leaf(
         if _same_bits(right, given):
             seen.not_finite |= not all_finite(right)
             continue
-        if tolerance is None:  # its scale takes a look at all values
+        if tolerance is None:  # computed only here, since its scale needs a pass over all values
             tolerance = tolerances.get(expected.dtype, EXACT).for_values(expected)
         seen.add(_compare_piece(right, given, tolerance))
         if until_wrong and seen.difference(name, total, tolerance).reason:
@@ -212,13 +212,13 @@ def _compare_leaf(
 
 
 def _real(piece: torch.Tensor) -> torch.Tensor:
-    """Complex numbers as pairs of real ones."""
+    """Return complex numbers as pairs of real ones, other tensors unchanged."""
     piece = piece.resolve_conj()
     return torch.view_as_real(piece) if piece.dtype.is_complex else piece
 
 
 def _scale(expected: torch.Tensor | Elsewhere) -> float:
-    """The largest finite magnitude, at most 1; found at the first piece that has 1."""
+    """Return the largest finite magnitude, at most 1; stop at the first piece that reaches 1."""
     largest = 0.0
     for piece in pieces_of(expected):
         if piece.numel():
@@ -231,14 +231,14 @@ def _scale(expected: torch.Tensor | Elsewhere) -> float:
 
 @dataclass(slots=True)
 class _Seen:
-    """One piece, or all of a tensor so far."""
+    """Difference of one piece, or of all pieces of a tensor so far."""
 
     max_diff: float = 0.0
     bitwise_equal: bool = True
     outside: int = 0
-    """Elements outside the tolerance."""
+    """Number of elements outside the tolerance."""
     patterns: int = 0
-    """Elements that are NaN or infinite on one side, or differently on both."""
+    """Number of elements that are NaN or infinite on one side, or differently on both."""
     not_finite: bool = False
 
     def add(self, other: "_Seen") -> None:
@@ -261,7 +261,7 @@ class _Seen:
 
 
 def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance) -> _Seen:
-    """The difference of two pieces of which some bit differs, or may."""
+    """Return the difference of two pieces in which some bit may differ."""
     if not expected.dtype.is_floating_point:
         different = expected != actual
         wide = torch.float64
@@ -296,7 +296,7 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _in_words(tensor: torch.Tensor) -> bool:
-    """Whether its numbers can be read 8 bytes at a time, which takes half the time."""
+    """Return whether a tensor can be read 8 bytes at a time, which takes half the time."""
     size, begin = tensor.numel(), tensor.storage_offset()
     itemsize = tensor.dtype.itemsize
     return tensor.is_contiguous() and not (size * itemsize % 8 or begin * itemsize % 8)

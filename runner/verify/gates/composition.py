@@ -1,7 +1,7 @@
-"""This file knows about the composition gate: kernels put together again against the original.
+"""Judges the composition: a model made of kernel files alone, compared with the original.
 
-The original runs, then what replaces it, on the same inputs and on the very same weights. Never do
-the activations of two models exist at once.
+The original runs first, then its replacement, on the same inputs and on the same weight tensors.
+The activations of two models never exist at once.
 """
 
 from collections import Counter
@@ -79,11 +79,11 @@ from runner.verify.runtime.replay import Recording
 from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
 
 _SHOWN = 5
-"""Files that a note names."""
+"""Number of files that a remark names."""
 
 
 class CompositionGate:
-    """The whole model; its first trial serves rules, weights, coverage and health too."""
+    """Judges the whole model; its first trial also serves rules, weights, coverage and health."""
 
     def __init__(
         self,
@@ -102,18 +102,19 @@ class CompositionGate:
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self.as_the_author_calls: set[str] = set()
-        """Kernel files that do what one call of a function or module of the author's does."""
+        """Kernel files that do the same as one call of a function or module of the author's."""
         self.one_in_the_model: set[str] = set()
-        """Kernel files that make one operation there; others are of what depends on no input."""
+        """Kernel files that run at most one operation there that depends on an input."""
         self._marks: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
         self._self_tests: Callable[[], None] = lambda: None
 
     def judge(self, self_tests: Callable[[], None], missing: frozenset[str]) -> None:
-        """Judge the whole. `self_tests` are left to do after the root's step.
+        """Judge the whole model; `run_self_tests` is called after the root's step.
 
-        `missing`: packages that the original imports and that were not here before any file ran.
+        `missing_packages`: packages that the original imports and that were not installed before
+        any file ran.
 
         Raises:
             ProblemError: the original needs one of them, and nothing else is wrong so far.
@@ -207,7 +208,7 @@ class CompositionGate:
         recording = self.power.recording(MODEL, found) if trial == 0 else None
         waited = {file for _, file in found.values() if self._root.witness.waits_for(file)}
         actual, ran = self._run_composed(composed, found, inputs, trial, recording)
-        self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # seen in this very run
+        self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # found in this very run
         left = state_fault(state, composed, mapping)
         if recording is None:
             del composed
@@ -296,13 +297,13 @@ class CompositionGate:
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error):
                     raise
-                health = Health(not_examined=[UNEXAMINED])  # it takes more than the gates do
+                health = Health(not_examined=[UNEXAMINED])  # the gates need less
             for note in health.notes:
                 findings.note(note)
             findings.not_examined = health.not_examined
 
     def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
-        """Module path -> module of a kernel, and its file."""
+        """Return module path -> (module, file) of each kernel in the composed model."""
         directory = self.bench.directory
         found = components_in(model, directory / KERNEL_FOLDER, directory)
         if not found:
@@ -364,7 +365,7 @@ class CompositionGate:
         return {path for path in self.layout.components if self.layout.is_kernel(path)}
 
     def _judge_calls(self, component: str, calls: list[Call], nodes: list[Node]) -> None:
-        """A kernel file's uses, against the tree's instances of it and its own inputs."""
+        """Compare a kernel file's calls with the tree's instances of it and with its own inputs."""
         contract = self.tests.contracts.get(component)
         for call in calls:
             if contract and contract.inputs != call.inputs:
@@ -391,7 +392,7 @@ class CompositionGate:
             self._other_strides.append(component)
 
     def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
-        """A kernel in the model against its file alone, where it gets the same inputs in both."""
+        """Compare a kernel's operations in the model with those on its own, equal inputs."""
         contract = self.tests.contracts.get(component)
         if contract is None or contract.operations is None:
             return
@@ -402,7 +403,8 @@ class CompositionGate:
             )
             seen = events[slice(*call.operations)]
             ran, alone = what_ran(seen), contract.operations
-            # an input that the model computes from nothing makes what reads it a constant there
+            # Where the model computes an input from constants, the kernel's operations on it are
+            # constant too.
             less = alone - what_ran(seen, constants=True)
             if same and (less or ran - alone):
                 told = f"{_names(ran)} in the model, {_names(contract.operations)} by itself"

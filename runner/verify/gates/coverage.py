@@ -1,4 +1,4 @@
-"""This file knows about the multiset of compute operations: the original's against the kernels'."""
+"""Compares the multiset of compute operations of the original with that of the kernels."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,17 +12,17 @@ from runner.verify.runtime.runner import Seen
 
 _SHOWN_PLACES = 3
 Work = frozenset[tuple[Operation, int]]
-"""Operations and how often each ran."""
+"""Operations, each with the number of times that it ran."""
 
 
 def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
-    """Compare what two forwards computed.
+    """Return the coverage of one forward by another.
 
-    What depends on no input and no weight may be recomputed or not. What reaches no output of the
-    original may be left out. What the original computes in place on a part of a tensor, a program
-    without writes copies back into the whole. Where it writes into a tensor that does not lie row
-    by row, such a program makes one that may, so that copies which only reorder it come and go.
-    What reaches no output of the kernels is not found in them.
+    Operations that depend on no input and no weight may be recomputed or not. Operations that reach
+    no output of the original may be left out; operations that reach no output of the kernels do not
+    count as found. If the original computes in place on a part of a tensor, a program without
+    writes copies the result back into the whole. If it writes into a tensor that is not row-major,
+    such a program creates one that may be, so copies that only reorder it may appear or vanish.
     """
     live = [
         (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
@@ -42,7 +42,7 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
     relaid = {_size(e.operation) for e, _ in live if e.relaid}
 
     def without(counts: Counter[Operation]) -> Counter[Operation]:
-        """Leave out the copies that only bring such a tensor into another order."""
+        """Remove the copies that only bring such a tensor into another order."""
         return Counter(
             {o: n for o, n in counts.items() if o.name != "copy" or _size(o) not in relaid}
         )
@@ -59,9 +59,10 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
 
 
 def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
-    """What each call of an author's function or module computed, below the model's own forward.
+    """Return the work of each call of an author's function or module below the model's own forward.
 
-    Of calls in a row from one line, that is what one of them did.
+    Consecutive calls from one line count as one call; the work of a single one of them is added,
+    too.
     """
     found: set[Work] = set()
     open_calls: list[tuple[str, Counter[Operation]]] = []
@@ -91,22 +92,22 @@ def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
 
 
 def _caller(lines: tuple[str, ...], n: int) -> str:
-    """A call: the line that calls and the function that is called, which may be at any line."""
+    """Return the key of a call: the calling line and the function, without its current line."""
     return f"{lines[n - 1] if n else ''} {lines[n].rpartition(':')[0]}"
 
 
 def work_of(events: Iterable[Event]) -> Work:
-    """What was computed, as `calls_of_the_author` has it."""
+    """Return the work of some events, in the form of `collect_author_calls`."""
     return frozenset(Counter(e.operation for e in events if not e.constant).items())
 
 
 def unread(
     mapping: Mapping[str, str], places: Mapping[str, int], original: Seen, kernels: Seen
 ) -> str | None:
-    """A weight that the original's output depends on and theirs does not, whatever its values.
+    """Return a fault if a weight reaches the original's output and not the kernels'.
 
-    `places`: the storage of each of the original's weights. Of several children that hold one
-    weight, some may compute what nobody reads.
+    `places`: the storage of each of the original's weights. If several children hold one weight, it
+    is enough that one of them uses it.
     """
     read = {places[source] for name, source in mapping.items() if name in kernels.weights_used}
     for name, source in mapping.items():
@@ -116,7 +117,7 @@ def unread(
 
 
 def coverage_fault(coverage: Coverage) -> str | None:
-    """What the multisets differ in, in one line."""
+    """Return the first difference of the multisets in one line; None if they are equal."""
     for counts, where in ((coverage.missing, "missing"), (coverage.extra, "too many")):
         if counts:
             first = counts[0]
@@ -131,7 +132,7 @@ def _counts(events: Iterable[Event]) -> Counter[Operation]:
 
 
 def _size(operation: Operation) -> tuple[int, str]:
-    """How many elements its result has, and their dtype."""
+    """Return the number of elements of an operation's first result, and their dtype."""
     shape, dtype = operation.outputs[0] if operation.outputs else ((), "")
     return prod(shape), dtype
 

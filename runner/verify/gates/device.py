@@ -1,4 +1,4 @@
-"""Judge whether every file runs where its inputs are, on a device that is not the CPU.
+"""Judges whether every file works on a device that is not the CPU.
 
 Model and inputs are put on a simulated device, as KernelBench's harness does with a GPU, and the
 forward runs on fake tensors: these have shapes, strides and a device, and no values.
@@ -45,14 +45,14 @@ _NO_GRADIENTS = "device_ready_queues_"
 """Part of torch's own assertion where it takes gradients on a device without hardware."""
 _NOT_JUDGED = "not judged on a device that is not the CPU"
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
-"""What fake tensors raise where a program needs values."""
+"""Errors that fake tensors raise where a program needs values."""
 _IS_NOT_THERE = (NotImplementedError, UnsupportedOperatorException)
-"""What torch raises for what the simulated device does not have."""
+"""Errors that torch raises for operations that the simulated device does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A file that ran."""
+    """A file that has run: how to build its model and draw its inputs."""
 
     build: Callable[[], Any]
     get_inputs: Callable[[], Inputs]
@@ -60,7 +60,7 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """Where the outputs of a file lie that ran on the simulated device."""
+    """Devices of the outputs of a file that ran on the simulated device."""
 
     file: str
     devices: tuple[str, ...]
@@ -72,11 +72,11 @@ class _DoesNotRunError(CannotJudge):
     def __init__(self, message: str, fault: str | None) -> None:
         super().__init__(message)
         self.fault = fault
-        """What is wrong, with the line, where that was seen."""
+        """The fault, with its line; None if the line is unknown."""
 
 
 class DeviceGate:
-    """Runs each file once on the simulated device, and again only where that fails."""
+    """Runs each file once on the simulated device, and again only if that fails."""
 
     def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
         self._files, self._layout = files.again(), layout
@@ -84,15 +84,15 @@ class DeviceGate:
         self._device = simulated_device()
         self._fake = FakeTensors()
         self._inputs: dict[str | None, Callable[[], Inputs]] = {}
-        """By the file whose inputs they are."""
+        """File -> function that draws its inputs."""
         self._modules: dict[str, ModuleType] = {}
-        """Component files that ran."""
+        """Component files that have run."""
 
     def judge(self) -> None:
         """Judge every file of the directory, if its original runs on such a device."""
         put_back = self._bench.generators()
         try:
-            with redirect_stdout(io.StringIO()):  # what files print, other gates have shown
+            with redirect_stdout(io.StringIO()):  # other gates have shown the files' output
                 original = self._original()
                 if original is not None:
                     self._judge_files(original)
@@ -111,7 +111,7 @@ class DeviceGate:
         self._judge(COMPOSITION_TEST, self._composed, original)
 
     def _original(self) -> _Ran | None:
-        """Run the problem's own file; where it does not run there, say why and judge nothing."""
+        """Run the problem's own file; if it fails, report the reason and return None."""
         try:
             return self._run(ORIGINAL, self._problem)
         except _DoesNotRunError as error:
@@ -122,7 +122,7 @@ class DeviceGate:
         return None
 
     def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
-        """Judge one file; return where its outputs lie, if it runs."""
+        """Judge one file; return the devices of its outputs if it runs."""
         try:
             ran = self._run(file, load)
         except _DoesNotRunError as error:
@@ -138,7 +138,7 @@ class DeviceGate:
     def _explain(
         self, file: str, load: Callable[[str], _Loaded], error: "_DoesNotRunError"
     ) -> tuple[str | None, str]:
-        """What is wrong with a file that fails on the device, or why that cannot be told."""
+        """Return (fault, "") of a file that fails there, or (None, reason) if it is unknown."""
         reason = _without(file, error)
         if _began_with(error, _NEEDS_VALUES):
             return None, f"cannot be run on shapes alone, since it reads values: {reason}"
@@ -156,7 +156,7 @@ class DeviceGate:
         return f"runs on the CPU and not on {self._device}: {reason}", ""
 
     def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
-        """Which output is not where another file has it, and the line that makes it."""
+        """Return a fault that names an output on another device than `reference`, and its line."""
         placing = Placing(self._bench.directory, file)
         outputs = self._outputs(file, load, self._device, placing)
         for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
@@ -167,7 +167,7 @@ class DeviceGate:
         return None
 
     def _run(self, file: str, load: Callable[[str], _Loaded]) -> _Ran:
-        """Run a file on the device: quickly, and where that fails, watching each operation."""
+        """Run a file on the device: quickly first, then, if that fails, watching each operation."""
         try:
             outputs = self._outputs(file, load, self._device)
         except CannotJudge:
@@ -185,7 +185,7 @@ class DeviceGate:
         device: torch.device,
         placing: Placing | None = None,
     ) -> list[torch.Tensor]:
-        """Run a file's model on its own inputs. CannotJudge where something raises."""
+        """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
         with foreign_code(file, self._bench.directory), torch.no_grad():
             loaded = self._either(lambda: load(file), placing)
             quick = device != _CPU and placing is None
@@ -217,14 +217,14 @@ class DeviceGate:
             return tensor.to(self._device)
 
     def _without_values(self, make: Callable[[], Any]) -> Any:
-        """What has tensors on torch's meta device, which is quicker than fake ones.
+        """Make something on torch's meta device, which is quicker than fake tensors.
 
-        None where that cannot be, or where tensors would lie there that are not going to be moved.
+        None if that fails, or if tensors would stay there that are not going to be moved.
         """
         try:
             with torch.device("meta"):
                 made = make()
-        except Exception:  # whatever the reason: fake tensors have it too, or it was those on meta
+        except Exception:  # whatever the reason: fake tensors are tried next
             return None
         if isinstance(made, nn.Module):
             return None if any(map(holds_meta, made.modules())) else made
@@ -232,13 +232,13 @@ class DeviceGate:
         return None if stays else made
 
     def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
-        """Make something of fake tensors; of real ones where its code reads values."""
+        """Make something of fake tensors, or of real ones if its code reads values."""
         try:
             with self._fake, placing or nullcontext():
                 return make()
         except MemoryError:
             raise
-        except Exception:  # whatever the reason: real tensors have it too, or it was fake ones
+        except Exception:  # whatever the reason: real tensors are tried next
             if self._bench.streaming:
                 raise
             with RepeatedDraws():
@@ -279,19 +279,19 @@ class DeviceGate:
 
 
 def _began_with(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
-    """Whether an error is one of these kinds, or was raised because of one."""
+    """Return whether an error is of one of these types, or was caused by one that is."""
     while error is not None and not isinstance(error, kinds):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _without(file: str, error: CannotJudge) -> str:
-    """An error's first sentence, where its file was named before."""
+    """Return an error's first sentence without the name of its file."""
     return str(error).removeprefix(f"{file}: ").partition(". ")[0]
 
 
 class ByShape(TorchFunctionMode):
-    """Gives what these functions return by its shapes: fake tensors would take their time."""
+    """Returns empty results of recurrent layers and batch norm: fake tensors take long for them."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -300,7 +300,7 @@ class ByShape(TorchFunctionMode):
             given = tensors(args)
             packed = isinstance(args[3], list | tuple)
             if not packed and len({tensor.device for tensor in given}) > 1:
-                torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
+                torch.cat([tensor.flatten() for tensor in given])  # raises under PlacementWatch
             if not packed:
                 return recurrent_by_shape(*args)
         if func in _CELLS:
@@ -316,4 +316,7 @@ class ByShape(TorchFunctionMode):
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 _CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
 _ARGUMENTS = 9
-"""From a recurrent layer's sequence to `batch_first`; a packed one has its sizes before those."""
+"""Number of arguments from a recurrent layer's sequence to `batch_first`.
+
+A packed sequence has its batch sizes before those.
+"""

@@ -1,4 +1,4 @@
-"""Tell which line makes a tensor on the CPU, and which line mixes it with those of a device."""
+"""Names the line that makes a tensor on the CPU, and the line that mixes it with other devices."""
 
 import sys
 from collections.abc import Iterable
@@ -12,19 +12,19 @@ from runner.verify.loading_files import relative
 from runner.verify.runtime.output_leaves import tensors
 
 Line = tuple[str, int]
-"""A file, relative to the directory, and the number of one of its lines."""
+"""A file, relative to the directory, and a line number."""
 _GIVE = "give it the device of what it meets, as in device=x.device"
 _VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 
 
 class Placing(TorchDispatchMode):
-    """Watches a run that is known to fail on a device, to say why in one line."""
+    """Watches a run that fails on a device, and explains the failure in one line."""
 
     def __init__(self, directory: Path, file: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._inside, self._file = directory.resolve(), file
         self._lines: dict[int, tuple[torch.Tensor, Line | None]] = {}
-        """Line that made a tensor on the CPU, by the tensor's id; the tensor lives on."""
+        """Tensor id -> the tensor, which is kept alive, and the line that made it on the CPU."""
         self.fault: str | None = None
 
     def __torch_dispatch__(
@@ -44,7 +44,7 @@ class Placing(TorchDispatchMode):
         return result
 
     def of_output(self, tensor: torch.Tensor) -> str:
-        """Say which line made an output that is on the CPU."""
+        """Return a hint with the line that made an output on the CPU."""
         line = self._line_of([tensor])
         return f"{self._shown(line)} makes it: {_GIVE}" if line else _GIVE
 
@@ -71,7 +71,7 @@ class Placing(TorchDispatchMode):
         return next(known, None)
 
     def _here(self) -> Line | None:
-        """The innermost line of the directory that is running."""
+        """Return the innermost line of the directory that is running."""
         frame = sys._getframe(1)
         inside = f"{self._inside}/"
         while frame is not None:

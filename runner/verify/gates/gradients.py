@@ -1,4 +1,4 @@
-"""Tell by one backward pass which weights hardly change an output, so that few are tried."""
+"""Finds by one backward pass which weights hardly change an output, so that few are tried."""
 
 import torch
 from torch import nn
@@ -17,10 +17,10 @@ CLEAR_EFFECT = 10.0
 def find_weak_weights(
     bench: Bench, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
 ) -> list[str]:
-    """Return the weights whose small changes an output hardly shows: all, if it has no gradients.
+    """Return the weights whose small changes an output hardly shows; all, if it has no gradients.
 
-    The outputs' elements are added up with random signs, each in units of its own tolerance. What a
-    change of a weight adds to that sum is its gradient times the change, to first order.
+    The outputs' elements are added up with random signs, each in units of its own tolerance. To
+    first order, a change of a weight adds its gradient times the change to that sum.
     """
     frozen = [tensor for tensor in weights.values() if not tensor.requires_grad]
     try:
@@ -52,8 +52,8 @@ def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
 
 
 def _change(weight: torch.Tensor, gradient: torch.Tensor) -> float:
-    """Return what moving each element up by an amount of its own adds, to first order."""
+    """Return the first-order effect of moving each element up by a random amount."""
     dense = gradient.to_dense() if gradient.is_sparse else gradient
-    pairs = zip(pieces_of(weight), pieces_of(dense), strict=True)  # a weight may be large
+    pairs = zip(pieces_of(weight), pieces_of(dense), strict=True)  # weights may be large
     changes = ((torch.rand_like(w) * (w.abs() + 0.1), g) for w, g in pairs)
     return sum(float((change.double() * g.double()).sum()) for change, g in changes)

@@ -1,7 +1,8 @@
-"""Find outputs that say little: constant, not finite, blind to an input or a weight.
+"""Finds outputs that prove little: constant, not finite, or independent of an input or a weight.
 
-Nothing here is a verdict. What is too expensive to find out is said to be unknown. That follows
-from sizes: it does not depend on how busy a machine is, and is the same on machines of one kind.
+Nothing here is a verdict. Effects that are too expensive to examine are reported as not examined.
+That follows from sizes: it does not depend on how busy a machine is, and is the same on machines of
+one kind.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,10 +24,10 @@ from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of, te
 from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
 
 EXAMINING_FLOPS = QUICK_FLOPS / 3
-"""Work of the forwards that are run again; one of them is, where it is quick."""
+"""Work of all forwards that run again; a quick forward runs again at least once."""
 
 UNEXAMINED = "the effect of each input and weight"
-"""What is said where the output or the forward is too large to find out."""
+"""Phrase for the case that the output or the forward is too large to be examined."""
 
 _UNSEEN = "changes the output by less than the tolerance"
 _OTHER_TRIAL = 7919
@@ -42,7 +43,7 @@ class Health:
 
 
 def constant_output(output: object) -> str | None:
-    """Whether the original's whole output is one value; finds out at the first other one."""
+    """Return a remark if the whole output is one value; stop at the first other value."""
     value: float | None = None
     elements = 0
     for _, leaf in leaves(output):
@@ -64,7 +65,7 @@ def constant_output(output: object) -> str | None:
 
 
 def fingerprint(output: object) -> tuple[object, ...]:
-    """Little about an output, which two different ones do not share by chance."""
+    """Return a few figures of an output, which two different outputs do not share by chance."""
     marks: list[object] = []
     for _, leaf in leaves(output):
         if not is_tensor(leaf):
@@ -82,17 +83,17 @@ def fingerprint(output: object) -> tuple[object, ...]:
 
 
 def _comparable(piece: torch.Tensor) -> torch.Tensor:
-    """Numbers of 8 bits have no order of their own in torch."""
+    """Return a tensor whose numbers torch can order, which it cannot for 8-bit floats."""
     return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
 
 
 def inputs_without_effect(seen: Seen) -> list[str]:
-    """Name inputs that no operation carries to an output."""
+    """Return a remark for each input that no operation carries to an output."""
     return [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
 
 
 def weights_without_effect(seen: Seen, model: nn.Module) -> list[str]:
-    """Name weights that no operation carries to an output."""
+    """Return a remark that names the weights that no operation carries to an output."""
     weights = dict(model.named_parameters())
     unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
     if not unused:
@@ -109,9 +110,10 @@ def blindness(
     seen: Seen,
     draw: Callable[[int], Inputs],
 ) -> Health:
-    """Change one input or weight at a time and see whether the output does; while it is cheap.
+    """Change one input or weight at a time and report the changes that no output shows.
 
-    The model is not to be used afterwards: a forward may have changed its state.
+    The number of forwards is limited by their cost. The model must not be used afterwards: a
+    forward may have changed its state.
     """
     health = Health()
     left = forwards_again(seen.trace.effort)
@@ -120,7 +122,7 @@ def blindness(
         try:
             changed, _ = bench.forward("original.py: forward", model, given, 0)
         except CannotJudge:
-            return False  # the model does notice
+            return False  # the model rejects the changed input, so it depends on it
         return not differs(output, changed, STEP)
 
     too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
@@ -137,7 +139,7 @@ def blindness(
             left -= 1
             if unchanged(changed):
                 health.notes.append(f"changing input {n} {_UNSEEN}")
-    weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
+    weights: dict[str, torch.Tensor] = {  # no buffers: one may serve another mode
         name: weight
         for name, weight in model.named_parameters()
         if name in seen.weights_used
@@ -169,10 +171,10 @@ def blindness(
 
 
 def _backward_bytes(weights: dict[str, torch.Tensor], seen: Seen) -> int:
-    """Return what a backward pass holds at most, beside the weights.
+    """Return an upper bound of the bytes of a backward pass, besides the weights.
 
-    That is all that the forward computed, the gradients, and one use's share in each of them: of a
-    weight of which a part is used, it is as large as the weight.
+    It counts all results of the forward, the gradients, and one contribution to each gradient: even
+    if only a part of a weight is used, its contribution is as large as the weight.
     """
     made = [meta for event in seen.trace.events for meta in event.operation.outputs]
     computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in made)
@@ -185,7 +187,7 @@ def forwards_again(effort: int) -> int:
 
 
 def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
-    """The inputs with the n-th tensor from another draw; None where it cannot be another."""
+    """Return the inputs with another n-th tensor; None if no other value is possible."""
     given = tensors(list(inputs))
     mine = given[n]
     new = other[n] if n < len(other) else mine
@@ -209,7 +211,7 @@ def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
 
 
 def _shares(output: object, model: nn.Module, inputs: Inputs) -> bool:
-    """Whether another forward could write into this output."""
+    """Return whether another forward could write into this output."""
     mine = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
     return bool(mine & {t.untyped_storage().data_ptr() for t in _others(model, inputs)})
 

@@ -1,4 +1,4 @@
-"""This file knows about wrong copies of a kernel: which there are, and how each is made."""
+"""Makes mutants of a kernel: copies that are wrong in one respect."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -22,10 +22,10 @@ from runner.verify.runtime.replay import Given, Use, Wrong
 from runner.verify.runtime.runner import Bench
 
 Fate: TypeAlias = Literal["shapes", "error"]
-"""What a wrong copy does before it computes a value."""
+"""Outcome of a mutant that fails before it computes a value."""
 
 _ATTRIBUTES = 3
-"""Of the attributes that leave the output's shape alone, so many are changed."""
+"""Number of attributes to change among those that leave the output's shape alone."""
 
 _OTHER_WORDS = {
     "none": "tanh",
@@ -40,25 +40,25 @@ _OTHER_WORDS = {
     "bilinear": "nearest",
     "nearest": "bilinear",
 }
-"""Words that say how an operation computes, each with another that it takes too."""
+"""Words that say how an operation computes, each with another word that it accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One thing that is wrong in every use of a kernel file."""
+    """One change that makes every use of a kernel file wrong."""
 
     kind: Kind
     change: str
     wrong: Callable[[nn.Module], Wrong]
-    """For one instance, whose weights the wrong copy takes."""
+    """Makes the wrong kernel that takes the weights of one instance."""
     fate: Fate | None = None
-    """Known before anything is computed; None where only values can tell."""
+    """The outcome if it is known before anything is computed; None if only values can tell."""
 
 
 def mutants_of(
     path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
 ) -> Iterator[Mutant]:
-    """All that apply to a kernel file that is used like this."""
+    """Yield all mutants of a kernel file that is called in this way."""
     if call.outputs:
         yield Mutant("scaled", _scaling(call.outputs[0]), lambda _: _scaled)
     inputs = [meta_of(tensor) for tensor in tensors(list(call.arguments))]
@@ -79,7 +79,7 @@ def _scaling(output: TensorMeta) -> str:
 
 
 def _alike(inputs: list[TensorMeta]) -> tuple[int, int] | None:
-    """The first two inputs that can stand in each other's place."""
+    """Return the first two inputs that can take each other's place."""
     for n, meta in enumerate(inputs):
         if meta in inputs[n + 1 :]:
             return n, inputs.index(meta, n + 1)
@@ -116,7 +116,7 @@ def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
 def _attributes(
     path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
 ) -> Iterator[Mutant]:
-    """Those that give the same shapes; else one that cannot run."""
+    """Yield mutants that give the same shapes; if there are none, one that cannot run."""
     doomed: list[Mutant] = []
     found = 0
     source = read_file(path)
@@ -154,7 +154,7 @@ def _rebuilt(
 
 
 def _fate(build: Callable[[], nn.Module], call: Given, instance: nn.Module) -> Fate | None:
-    """Build and run it on tensors without values, which costs nothing."""
+    """Build and run a mutant on tensors without values, which is cheap, and return its outcome."""
     try:
         with torch.device("meta"), torch.no_grad():
             model = build().train(instance.training)
@@ -162,13 +162,13 @@ def _fate(build: Callable[[], nn.Module], call: Given, instance: nn.Module) -> F
             if shapes != {name: t.shape for name, t in weights_of(instance).items()}:
                 return "error"
             output = model(*call.arguments, **call.keywords)
-    except Exception:  # whatever a wrong number leads to
+    except Exception:  # a wrong number may lead to any error
         return "error"
     return None if tuple(map(meta_of, tensors(output))) == call.outputs else "shapes"
 
 
 def edits(source: bytes) -> Iterator[tuple[str, str]]:
-    """Each number, word and switch in the methods of class Model, with another in its place."""
+    """Yield (change, text): the source with one number, word or switch of class Model replaced."""
     tree = ast.parse(source)
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
     methods = [m for c in classes for m in c.body if isinstance(m, ast.FunctionDef)]
@@ -178,7 +178,7 @@ def edits(source: bytes) -> Iterator[tuple[str, str]]:
             constant.value = _other(value)
             after = _said(holder)
             change = f"{before} becomes {after}"
-            if before == after:  # it is in the part that is too long to be told
+            if before == after:  # the change lies in the part that was cut off
                 change = f"{value!r} becomes {constant.value!r} in {before}"
             text = ast.unparse(tree)
             constant.value = value
@@ -189,7 +189,7 @@ _HOLDERS = (ast.keyword, ast.Call, ast.BinOp, ast.Subscript, ast.Assign, ast.Ret
 
 
 def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Constant]]:
-    """Constants that have another value to take, and the smallest part that explains each."""
+    """Yield each constant that can be replaced, with the smallest expression that explains it."""
     if isinstance(node, ast.Constant):
         if _other(node.value) is not None:
             yield holder, node
@@ -202,7 +202,7 @@ def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Co
 
 
 def _other(value: object) -> Any:
-    """Another value of the same kind; None where there is none to think of."""
+    """Return another value of the same kind; None if there is none."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):

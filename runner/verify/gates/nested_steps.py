@@ -1,8 +1,8 @@
-"""This file knows about steps below the root's, on real values: what the model gives their parents.
+"""Judges steps below the root's step once more, on the values that the model gives their parents.
 
-While the root's step runs, each part of it that a step takes apart is called with what it gets in
-the model, and holds the model's weights. There its refactored self is called with the same, and the
-parts of that in turn. No value is kept for it, and no forward runs but those of the steps.
+While the root's step runs, each child that has a step of its own is called with the model's inputs
+and weights. Its refactored model is then called with the same inputs and weights, and so on for the
+children of that one. No value is stored for it, and no forward runs except those of the steps.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ IN_THE_MODEL = "on what it gets in the model: "
 
 @dataclass(slots=True)
 class OpenStep:
-    """A step whose files are loaded, and what was seen of it so far."""
+    """A step whose files are loaded, and the result of its comparisons so far."""
 
     step: Step
     module: ModuleType
@@ -40,16 +40,16 @@ class OpenStep:
     total: Difference = field(default_factory=Difference)
 
     def refactored(self) -> Any:
-        """A new RefactoredModel."""
+        """Return a new RefactoredModel."""
         return made(self.module.RefactoredModel, getattr(self.module, "get_init_inputs", None))
 
     def children(self, model: nn.Module, bench: Bench) -> dict[str, tuple[nn.Module, str]]:
-        """Module path -> module of a child, and its file in the step."""
+        """Return module path -> (module, file in the step) of each child."""
         folder = bench.directory / self.step.folder / CHILDREN
         return components_in(model, folder, bench.directory)
 
     def names(self, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
-        """Module path -> the component file whose copy it is."""
+        """Return module path -> the component file that a child's file is a copy of."""
         return {
             path: self.step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
             for path, (_, file) in found.items()
@@ -57,20 +57,20 @@ class OpenStep:
 
 
 class Boundaries:
-    """Steps that hold on inputs of their own, until the model calls their parents."""
+    """Steps that passed on their own inputs and wait for the model to call their parents."""
 
     def __init__(self, bench: Bench, spill: Spill, findings: Findings) -> None:
         self._bench, self._spill, self._findings = bench, spill, findings
         self._waiting: dict[str, OpenStep] = {}
 
     def expect(self, opened: OpenStep) -> None:
-        """Judge this step where its parent is called for the first time."""
+        """Judge this step when its parent is called for the first time."""
         if opened.step.parent is not None:
             self._waiting[opened.step.parent] = opened
 
     @contextmanager
     def watching(self, modules: dict[str, nn.Module], names: dict[str, str]) -> Iterator[None]:
-        """Judge the steps of those modules that run meanwhile."""
+        """Judge the waiting steps of those modules that run in the body."""
         wrapped = {path: module for path, module in modules.items() if names[path] in self._waiting}
         for path, module in wrapped.items():
             module.forward = self._watched(names[path], module, module.forward)
@@ -114,7 +114,7 @@ class Boundaries:
         return watched
 
     def _held(self, output: object, others: object) -> AbstractContextManager[object]:
-        """What the parent gave, in memory or on disk while its refactored self runs."""
+        """Return a context with the parent's output, in memory or on disk while the step runs."""
         if self._spill.may_stay(size_of(output)):
             return nullcontext(output)
         return self._spill.away(output, others)

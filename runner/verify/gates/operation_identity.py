@@ -1,4 +1,4 @@
-"""This file knows about what makes two dispatched operations the same, however they are spelled."""
+"""Defines when two dispatched operations are the same operation, however they are spelled."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TensorMeta = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What makes two dispatched operations the same: name, inputs, attributes, outputs."""
+    """An operation that torch dispatched, in a form that is equal for all its spellings."""
 
     name: str
     inputs: tuple[TensorMeta, ...]
@@ -29,20 +29,20 @@ class Operation:
 
 
 COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
-"""Move elements, and change their dtype or stride at most."""
+"""Operations that move elements, and change their dtype or stride at most."""
 SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
-"""What a copy into a view becomes in a program without in-place operations."""
+"""Functional forms of a copy into a view, in programs without in-place operations."""
 FILLS = {"fill_", "fill", "zero_", "zero"}
 CREATES = {
     f"{prefix}{name}"
     for name in ("empty", "zeros", "ones", "full", "empty_strided")
     for prefix in ("", "new_")
 } | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
-"""Of a tensor argument they read the shape only."""
+"""Operations that read only the shape of a tensor argument."""
 _COMMUTES = {"add", "mul"}
-"""`0 + x` is the same operation as `x + 0`."""
+"""Operations with `0 + x` for `x + 0`."""
 _MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
-"""`a >= b` is the same operation as `b <= a`, which Python calls where only b is a Parameter."""
+"""Comparisons and their mirrors: Python calls `b <= a` for `a >= b` if only b is a Parameter."""
 _NOT_ATTRIBUTES = {
     "dtype",
     "device",
@@ -57,7 +57,7 @@ _NOT_ATTRIBUTES = {
 
 @lru_cache(maxsize=4096)
 def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
-    """Name, whether it has a default, the default, whether it is written to, and only that."""
+    """Return for each argument: name, has a default, default, is written to, is only written."""
     return tuple(
         (
             a.name,
@@ -71,7 +71,7 @@ def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
 
 
 class Bound(NamedTuple):
-    """One argument of one call. Made for every argument of every operation, so it is no more."""
+    """One argument of one call; a tuple, since every argument of every operation makes one."""
 
     name: str
     value: Any
@@ -80,9 +80,9 @@ class Bound(NamedTuple):
 
 
 def bound_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Bound]:
-    """Every argument by name, defaults filled in, and whether it is written to.
+    """Yield every argument by name, with defaults filled in.
 
-    Those for results alone are called `out`, as most are.
+    Arguments that only take results are called `out`, as most of them are.
     """
     for n, (name, has_default, default, written, is_out) in enumerate(_arguments(func)):
         if n < len(args):
@@ -100,7 +100,7 @@ def operation_of(
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
 ) -> Operation:
-    """The operation under one name for all its spellings: in place or not, copy or scatter."""
+    """Return an operation, equal for all its spellings: in place or not, copy or scatter."""
     if name in COPIES | SCATTERS | FILLS:
         return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
@@ -122,13 +122,16 @@ def operation_of(
         inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
         plain = mirror
     results = tuple(map(meta_of, outputs))
-    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul decides by the strides of that one
+    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul takes either, by strides
         plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
     return Operation(plain, inputs, attributes, results)
 
 
 def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
-    """A dimension counted from the first one; a pooling's stride, which is its size unless said."""
+    """Return an argument's value in one spelling.
+
+    Dimensions are counted from the first one; a pooling's stride is its kernel size by default.
+    """
     value = argument.value
     if argument.name.startswith("dim") and rank:
         if type(value) is int:
@@ -139,7 +142,7 @@ def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
 
 
 def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
-    """Shape and dtype of the only matrix in each batch."""
+    """Return shape and dtype of the only matrix in each batch."""
     return tuple((shape[1:], dtype) for shape, dtype in batches)
 
 
@@ -149,7 +152,7 @@ def _copy(
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
 ) -> Operation:
-    """A move of elements: how many of which dtype are written, from which dtype.
+    """Return a move of elements: how many of which dtype are written, from which dtype.
 
     `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
     copy of x. Both write y's elements once.
@@ -172,14 +175,14 @@ def _literal(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, torch.UntypedStorage | torch.TypedStorage):
-        return "a storage"  # its repr is all of its bytes
+        return "a storage"  # its repr would be all of its bytes
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
     return repr(value)
 
 
 def meta_of(tensor: torch.Tensor) -> TensorMeta:
-    """Shape and dtype."""
+    """Return a tensor's shape and dtype."""
     return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
 
 

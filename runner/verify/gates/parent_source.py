@@ -1,6 +1,6 @@
-"""This file knows about what a source may say before it runs: a parent's forward, a file's imports.
+"""Checks source before it runs: the methods of a parent, and the imports of a file.
 
-What runs is watched as well. Reading catches what watching cannot see, such as arithmetic on Python
+What runs is watched as well. Reading finds what watching cannot see, such as arithmetic on Python
 numbers, and names the line.
 """
 
@@ -24,7 +24,7 @@ _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
 _PLAIN |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
 _FACTS = {"shape", "ndim", "dtype", "device", "training"}
-"""Attributes that say what a tensor or a module is, and hold none of its numbers."""
+"""Attributes that describe a tensor or a module and hold none of its numbers."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
@@ -35,7 +35,7 @@ THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
 def parsed(path: Path, where: str) -> ast.Module:
-    """A source file's tree. CannotJudge where it is missing or no Python."""
+    """Return a source file's syntax tree; CannotJudge if it is missing or no Python."""
     try:
         return ast.parse(read_file(path))
     except OSError as error:
@@ -47,13 +47,13 @@ def parsed(path: Path, where: str) -> ast.Module:
 
 
 def without_docstring(tree: ast.Module) -> str:
-    """What a file says, but for its docstring and its layout."""
+    """Return a text that is equal for files that differ only in docstring and layout."""
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     return ast.dump(ast.Module(body, []))
 
 
 def import_fault(tree: ast.Module) -> str | None:
-    """A component stands alone: torch and the standard library."""
+    """Return a fault if a component imports anything but torch and the standard library."""
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -68,7 +68,7 @@ def import_fault(tree: ast.Module) -> str | None:
 
 
 def parent_fault(tree: ast.Module, cls: str) -> str | None:
-    """What a parent's methods hold besides child calls, views and packing, in one line."""
+    """Return the first fault of a parent's methods: anything but child calls, views and packing."""
     found = next(
         (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls), None
     )
@@ -95,11 +95,11 @@ def parent_fault(tree: ast.Module, cls: str) -> str | None:
 
 
 class _Forward:
-    """One method of a parent. `numbers` are the names that hold Python numbers, or may.
+    """Checks one method of a parent; `numbers` are the names that hold or may hold Python numbers.
 
     `helpers` are functions of the same file: they pick inputs, and are watched when they run. What
-    is computed from a tensor that a name holds is watched, too: only what cannot be a tensor's
-    number is a number here, or a constant of the file or of the model.
+    is computed from a tensor is watched too, so only an expression that cannot be a tensor counts
+    as a number here: a Python number, or a constant of the file or of the model.
     """
 
     def __init__(self, methods: set[str], helpers: set[str], constants: set[str]) -> None:
@@ -154,13 +154,13 @@ class _Forward:
             return False
         root = root_name(function.value)
         if root == "self":
-            return True  # a child, or a method of this class, which is read too
+            return True  # a child, or a method of this class, which is checked too
         if root in _NAMESPACES:
             return function.attr in VIEWS
         return function.attr in VIEWS | _NUMBERS | _PACKING
 
     def _is_truth(self, node: ast.expr) -> bool:
-        """Whether it is made of comparisons alone, which are read one by one."""
+        """Return whether a condition is made of comparisons alone, which are checked one by one."""
         if isinstance(node, ast.BoolOp):
             return all(map(self._is_truth, node.values))
         if isinstance(node, ast.UnaryOp):
@@ -192,7 +192,7 @@ class _Forward:
 
 
 def _is_shape(node: ast.expr) -> bool:
-    """Whether it is `x.shape`, `x.shape[1:]` or `x.size()`."""
+    """Return whether an expression is `x.shape`, `x.shape[1:]` or `x.size()`."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         return _is_shape(node.value)
     if isinstance(node, ast.Call):
@@ -202,7 +202,7 @@ def _is_shape(node: ast.expr) -> bool:
 
 
 def _is_fact(node: ast.expr) -> bool:
-    """Whether it says what a tensor is: a shape, a dtype; or what it is compared with."""
+    """Return whether an expression is a shape, a dtype or another description, or a constant."""
     if isinstance(node, ast.Tuple | ast.List):
         return all(map(_is_fact, node.elts))
     if isinstance(node, ast.Attribute):
@@ -211,12 +211,12 @@ def _is_fact(node: ast.expr) -> bool:
 
 
 def _names(target: ast.expr) -> list[ast.Name]:
-    """The names that a target binds: two in `a, b = x.shape`."""
+    """Return the names that a target binds: two in `a, b = x.shape`."""
     return [node for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
 def _is_move(call: ast.Call) -> bool:
-    """Whether it is `x.to(y.device)`, and says nothing of a dtype."""
+    """Return whether a call is `x.to(y.device)` or `x.to("cpu")`, without a dtype."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or call.keywords:
         return False
     (place, *more) = call.args or (None,)
@@ -225,7 +225,7 @@ def _is_move(call: ast.Call) -> bool:
 
 
 def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
-    """Every statement and expression, as the text has them, but for errors that are raised."""
+    """Return every statement and expression in source order, without errors that are raised."""
     every = [node for statement in body for node in ast.walk(statement)]
     errors = {id(part) for n in every if isinstance(n, ast.Raise) for part in ast.walk(n)}
     nodes = [n for n in every if isinstance(n, ast.stmt | ast.expr) and id(n) not in errors]
@@ -233,7 +233,7 @@ def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
 
 
 def root_name(node: ast.expr) -> str | None:
-    """The name at the left end of `a.b[0].c`."""
+    """Return the name at the left end of `a.b[0].c`."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None

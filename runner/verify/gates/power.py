@@ -1,7 +1,8 @@
-"""This file knows about the power gate: whether a comparison fails where a kernel is wrong.
+"""Judges the power of comparisons: whether they fail when a kernel is wrong.
 
-Every kernel file is put to it in the smallest step that uses it, and in the composition where that
-step sees nothing. Wrong are all uses of the file at once; what is upstream of them is not computed.
+Every kernel file is mutated in the smallest step that uses it, and in the composition if that step
+notices nothing. All uses of the file are wrong at once; operations upstream of them do not run
+again.
 """
 
 from collections.abc import Callable
@@ -26,15 +27,15 @@ from runner.verify.runtime.replay import Recording, Replayed
 from runner.verify.runtime.runner import Bench
 
 MODEL = "model"
-"""The component's name in checks that are about the whole: the composition."""
+"""Component name in checks of the whole model, that is, of the composition."""
 
 BEYOND_DOUBT = 2e-3
-"""No tolerance lets a difference pass that is larger than this, and than this part of the value."""
+"""Largest difference, absolute and relative, that any tolerance may let pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A comparison that passed, and what it takes to make it again."""
+    """A comparison that passed, with everything that is needed to make it again."""
 
     where: str
     """The step's folder, or `model`."""
@@ -42,17 +43,17 @@ class Comparison:
     """Module path -> component file."""
     modules: dict[str, nn.Module]
     run: Callable[[], Any]
-    """The parent's forward, on the inputs of the recording."""
+    """Runs the parent's forward on the inputs of the recording."""
     expected: object
     bitwise: bool
-    """The comparison found equal bits, and so notices any other bit."""
+    """Whether the comparison found equal bits, so that any other bit counts as noticed."""
     tolerances: dict[torch.dtype, Tolerance]
     may_be_dead: bool
-    """The original, too, computes what reaches no output."""
+    """Whether the original, too, computes values that reach no output."""
 
 
 class PowerGate:
-    """Collects, kernel file by kernel file, what was noticed where."""
+    """Collects the results of each kernel file's mutants."""
 
     def __init__(
         self, files: AnyFiles, layout: Layout, bench: Bench, spill: Spill, findings: Findings
@@ -65,14 +66,14 @@ class PowerGate:
         self._smallest = self._homes(layout.steps) if bench.options.power else {}
 
     def recording(self, where: str, found: dict[str, tuple[nn.Module, str]]) -> Recording | None:
-        """What takes down a forward; None where no kernel is to be judged by it."""
+        """Return a recorder for a forward; None if no kernel is to be judged by this comparison."""
         if not self._wanted(where):
             return None
         modules = {path: module for path, (module, _) in found.items()}
         return Recording(modules, self._spill, self._bench.options.device)
 
     def judge(self, comparison: Comparison, recording: Recording) -> None:
-        """Make each wanted kernel wrong, in each way, until one is noticed and all are told."""
+        """Judge each kernel that needs this comparison by all of its mutants."""
         with self._findings.gate("power"):
             self._judge(comparison, recording)
 
@@ -91,7 +92,7 @@ class PowerGate:
             ]
 
     def finish(self) -> None:
-        """The verdicts, once everything has run."""
+        """Record the verdicts, once everything has run."""
         if not self._bench.options.power:
             return
         reports = []
@@ -111,7 +112,7 @@ class PowerGate:
         self._findings.power = Power.of(reports)
 
     def _homes(self, steps: tuple[Step, ...]) -> dict[str, str]:
-        """Kernel file -> the step with the fewest children that uses it."""
+        """Return kernel file -> folder of the step with the fewest children that uses it."""
         by_size = sorted(steps, key=lambda step: len(step.children))
         return {
             kernel: next(step.folder for step in by_size if kernel in step.children.values())
@@ -160,7 +161,7 @@ class PowerGate:
     def _unseen(
         self, kernel: str, comparison: Comparison, replayed: Replayed
     ) -> tuple[Unseen, str]:
-        """Why a comparison did not notice. A reason that should not be is a fault of the gate."""
+        """Return why a comparison noticed nothing; a reason that must not occur becomes a fault."""
         if not replayed.changed:
             return "same_output", "it gives the same bits"
         if not replayed.arrived and not replayed.read:
@@ -179,18 +180,18 @@ class PowerGate:
 
 
 def comparable(difference: Difference, outside: list[str]) -> bool:
-    """Whether a comparison is one that can be seen to fail."""
+    """Return whether a comparison passed and its parent computes nothing itself."""
     return difference.reason is None and not outside
 
 
 def _why(report: KernelPower) -> str:
-    """The reason that goes for the scaled output, which comes first."""
+    """Return the explanation of the first uncaught mutant, usually the scaled output."""
     reasons = [m.explanation for m in report.mutants if m.explanation is not None]
     return next(iter(reasons), "no way to make them wrong was found")
 
 
 def _beyond_doubt(expected: object, actual: object) -> float | None:
-    """How far two outputs are apart, where no tolerance allows it; without `compare`'s help."""
+    """Return the largest difference that no tolerance may allow, found without `compare`."""
     for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         if not is_tensor(one) or not is_tensor(other):
             continue

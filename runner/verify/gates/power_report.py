@@ -1,4 +1,4 @@
-"""Say which wrong kernels were caught.
+"""Defines the report on mutated kernels: which ones a comparison caught.
 
 `kdrun decompose --power` writes it as verification/power.json, `kdrun verify --power --to FILE` as
 that file.
@@ -34,21 +34,24 @@ class MutantResult(_Document):
 
     kind: Kind
     change: str
-    """What is wrong in it, such as `eps=1e-05 becomes eps=2e-05`."""
+    """The change in one line, such as `eps=1e-05 becomes eps=2e-05`."""
     where: str
-    """The step's folder, or `model` for the composition: the last comparison it was put to."""
+    """The step's folder, or `model` for the composition: the last comparison that it ran in."""
     verdict: Literal["caught", "uncaught"]
     caught_by: Literal["values", "bits", "shapes", "error"] | None = None
-    """What gave it away; present exactly when caught. `bits`: within the tolerance, and other bits
-    than the right kernel's, which are the original's."""
+    """Evidence that it is wrong; present exactly when caught.
+
+    `bits`: within the tolerance, but its bits differ from those of the right kernel, which are the
+    original's.
+    """
     reason: Unseen | None = None
-    """Why nothing could be seen; present exactly when uncaught."""
+    """Reason why nothing could be noticed; present exactly when uncaught."""
     explanation: str | None = None
     """The reason in a sentence, with the figures."""
 
     @model_validator(mode="after")
     def uncaught_means_explained(self) -> Self:
-        """What was not caught has a reason, what was caught has none."""
+        """Require a reason exactly for mutants that were not caught."""
         caught = self.verdict == "caught"
         if caught != (self.caught_by is not None):
             raise ValueError(f"{self.change}: {self.verdict} with caught_by={self.caught_by}")
@@ -58,19 +61,19 @@ class MutantResult(_Document):
 
 
 class KernelPower(_Document):
-    """One kernel file: every instance of it is wrong at once."""
+    """One kernel file, of which all instances are wrong at once."""
 
     component: str
     mutants: list[MutantResult]
 
     @property
     def seen(self) -> bool:
-        """Whether wrong values of this kernel were noticed; a file that cannot run is no proof."""
+        """Whether wrong values were noticed; a file that cannot run proves nothing."""
         return any(mutant.caught_by in ("values", "bits") for mutant in self.mutants)
 
 
 class Power(_Document):
-    """What verification would notice; the same on every run."""
+    """The wrong kernels that verification would notice; the same on every run."""
 
     schema_version: int = SCHEMA_VERSION
     caught: int
@@ -81,7 +84,7 @@ class Power(_Document):
 
     @model_validator(mode="after")
     def adds_up(self) -> Self:
-        """The counts are those of the list."""
+        """Require that the counts are those of the list."""
         verdicts = [mutant.verdict for kernel in self.kernels for mutant in kernel.mutants]
         if (self.caught, self.uncaught) != (verdicts.count("caught"), verdicts.count("uncaught")):
             raise ValueError(f"{self.caught} caught and {self.uncaught} uncaught do not add up")
@@ -91,7 +94,7 @@ class Power(_Document):
 
     @classmethod
     def of(cls, kernels: list[KernelPower]) -> Self:
-        """The document, with its counts."""
+        """Return the document with its counts."""
         verdicts = [mutant.verdict for kernel in kernels for mutant in kernel.mutants]
         return cls(
             caught=verdicts.count("caught"),

@@ -1,8 +1,8 @@
-"""This file knows about the root's component file, which is the whole original in one file.
+"""Judges the root's component file, which is the whole original in one file.
 
-It runs once, on the author's weights and inputs. That run is compared with the original's; it is
-the file's self-test, where its own inputs are the author's to the bit; and it is what the step that
-takes the root apart is compared with.
+It runs once, on the author's weights and inputs. Its output is compared with the original's. The
+run is also the file's self-test if its own inputs are the author's to the bit, and the expected
+side of the root's step.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ from runner.verify.runtime.self_test_reuse import Witness
 
 
 class RootGate:
-    """Part of the composition gate: what is between the original and the composed model."""
+    """The part of the composition gate that lies between the original and the composed model."""
 
     def __init__(
         self,
@@ -64,9 +64,10 @@ class RootGate:
         self.witness = Witness(files, layout, bench, tests, findings)
 
     def test_itself(self, inputs: SharedInputs) -> None:
-        """What its own inputs look like; where they are not the author's, it runs on them.
+        """Judge the root's own inputs; run its self-test now if they are not the author's.
 
-        Called when the original ran: a file that changes what it draws changes no expectation.
+        Called after the original ran, so that a file that changes what it draws changes no expected
+        value.
         """
         root = self._node
         if root is None:
@@ -94,7 +95,7 @@ class RootGate:
             )
 
     def _contract_on(self, component: Component, inputs: SharedInputs) -> bool:
-        """Whether the file's own inputs are the author's, to the bit; what it says of them then."""
+        """Return whether the own inputs are the author's to the bit; if so, record the contract."""
         try:
             own = component.draw(0, repeated=False, again=True)
         except DrawsOther:
@@ -108,9 +109,9 @@ class RootGate:
     def judge(
         self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs, trial: int
     ) -> None:
-        """Run it as the original ran, and its step after it."""
+        """Run the root's file as the original ran, then its step."""
         if self._component is None:
-            return  # there is none, or it is the kernel file that the composed model runs
+            return  # no file of its own, or a kernel file, which the composed model runs
         component = self._component
         try:
             with foreign_code(component.path, self.bench.directory):
@@ -127,7 +128,7 @@ class RootGate:
             self.steps.follow(self._opened, run, trial)
 
     def close(self) -> None:
-        """The verdict on its step, after the last trial."""
+        """Record the verdict on its step after the last trial."""
         if self._opened is not None:
             self.steps.close(self._opened)
 
@@ -157,7 +158,7 @@ class RootGate:
             judge_output(component, self.layout, actual, self.tests, self.findings)
         found = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
         self.findings.compared("composition", component.path, found)
-        if found.bitwise_equal:  # one of the two is enough
+        if found.bitwise_equal:  # the bits are the same, so one copy of them is enough
             kept = _rebuilt(actual, iter(_flat(expected)))
         else:
             kept = self.spill.keep(actual)
@@ -165,7 +166,7 @@ class RootGate:
         return ParentRun(given, kept, mine, table, state, seen, repeated=False)
 
     def _given(self, component: Component, inputs: Inputs) -> Inputs:
-        """The author's inputs as the component takes them: tensors alone, unless it takes all."""
+        """Return the author's inputs in the component's form: only tensors, or all arguments."""
         contract = self.tests.contracts.get(component.path)
         whole = contract is not None and contract.arguments == sum(map(len, inputs))
         return inputs if whole else (tuple(tensors(list(inputs))), {})
@@ -176,7 +177,7 @@ def _flat(output: object) -> tuple[object, ...]:
 
 
 def _rebuilt(output: Any, others: Iterator[object]) -> object:
-    """The same nesting, with other tensors in it."""
+    """Return the same nesting with other tensors in it."""
     if is_tensor(output):
         return next(others)
     if isinstance(output, dict):

@@ -1,4 +1,4 @@
-"""This file knows about the self-test gate: each component file alone, with what it documents."""
+"""Judges each component file by itself, on its own inputs and against its own documentation."""
 
 import sys
 from collections import Counter
@@ -28,56 +28,57 @@ from runner.verify.runtime.random_blocks import RepeatedDraws
 from runner.verify.runtime.runner import Bench, Inputs
 
 _FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
-"""What a component has besides the parts that it is judged by."""
+"""Functions that a component must have, besides those that the verdict is based on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a component's own inputs look like."""
+    """Shapes, dtypes and strides of a component's own inputs."""
 
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
     arguments: int
-    """How many there are, those that are no tensors included."""
+    """Number of arguments, including those that are no tensors."""
     operations: Counter[str] | None = None
-    """What a kernel ran on them, moves and constants left out."""
+    """Names of the operations that a kernel ran on them, without moves and constants."""
 
 
 @dataclass
 class SelfTests:
-    """What the self-tests showed so far."""
+    """Results of the self-tests so far."""
 
     contracts: dict[str, Contract] = field(default_factory=dict)
     not_finite: dict[str, str] = field(default_factory=dict)
-    """Component -> reason; the original decides whether that is right."""
+    """Component -> reason; the original's values decide whether it is a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component file that ran."""
+    """A component file that has run."""
 
     path: str
     module: ModuleType
     bench: Bench
     drawn: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
-    """Shapes and dtypes of the first inputs."""
+    """Shapes and dtypes of the first inputs that it drew."""
 
     def build(self, trial: int, *, bare: bool = False) -> nn.Module:
-        """A new Model; `bare` where its weights are going to be given to it."""
+        """Return a new Model; `bare` if its weights will be replaced anyway."""
         names = self.module.__dict__
         build = self.bench.build_bare if bare else self.bench.build
 
         def make() -> Any:
-            streamed = self.bench.streaming is not None  # then all large draws are such, and later
+            streamed = self.bench.streaming is not None  # streamed draws are repeated blocks anyway
             with nullcontext() if streamed else RepeatedDraws():
                 return made(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
 
     def draw(self, trial: int, *, repeated: bool = True, again: bool = False) -> Inputs:
-        """New inputs; `repeated` where they may be a block of random numbers, again and again.
+        """Return new inputs; with `repeated`, large tensors may repeat one block of random numbers.
 
-        `again`: what its parent or the author drew and holds, or DrawsOther.
+        With `reuse`, return tensors that its parent or the author drew and that are still in
+        memory; raise DifferentDrawError if they differ.
         """
 
         def get_inputs() -> Inputs:
@@ -98,13 +99,13 @@ class Component:
 
 
 def made(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
-    """A model from its own file's arguments: a list of them, or a dict by name."""
+    """Return a model, built with its own file's arguments: a list, or a dict by name."""
     arguments = get_init_inputs() if get_init_inputs else []
     return cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
 
 
 def load_component(files: AnyFiles, bench: Bench, path: str, component: str) -> Component:
-    """Run a component's file. CannotJudge where it misses what it is judged by."""
+    """Run a component's file; CannotJudge if it lacks a function that the verdict is based on."""
     module = files.load(bench.directory / path)
     for name in ("Model", "get_inputs"):
         attribute(module, name, bench.directory)
@@ -119,7 +120,7 @@ def self_test(
     tests: SelfTests,
     findings: Findings,
 ) -> None:
-    """Run one component on its own inputs; everything that it held is free afterwards."""
+    """Run one component on its own inputs; free everything that it allocated afterwards."""
     with findings.judging("self-test", component), foreign_code(component, bench.directory):
         loaded = load_component(files, bench, component, component)
         trial = bench.last_trial if bench.beside else 0
@@ -152,7 +153,7 @@ def note_contract(
     tests: SelfTests,
     findings: Findings,
 ) -> None:
-    """Compare a component's inputs and weights with what the tree says of each instance."""
+    """Record a component's contract; compare its inputs and weights with the tree's instances."""
     given = tensors(list(inputs))
     contract = Contract(
         tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given), len(inputs[0])
@@ -188,7 +189,7 @@ def note_contract(
 def judge_output(
     component: Component, layout: Layout, output: Any, tests: SelfTests, findings: Findings
 ) -> None:
-    """The verdict on one component's output. Not-finite ones wait for the original's verdict."""
+    """Record the verdict on a component's output; one with NaN or infinity is settled later."""
     results = tuple(map(meta_of, tensors(output)))
     missing = next((name for name in _FUNCTIONS if name not in component.module.__dict__), None)
     fault = f"no {missing}()" if missing else _shape_fault(component, results)
@@ -206,7 +207,7 @@ def judge_output(
 
 
 def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
-    """Judge the components that gave NaN or infinity. `seen`: files that do so in the original."""
+    """Judge the components that gave NaN or infinity; `in_original` do so in the original, too."""
     for component, reason in tests.not_finite.items():
         kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
         if kernels & seen:
@@ -217,7 +218,7 @@ def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings)
 
 
 def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
-    """Names of operations, without moves and constants: strides and versions decide on those."""
+    """Count operation names, without copies and constants, which depend on strides and versions."""
     return Counter(
         e.operation.name
         for e in events
@@ -227,9 +228,9 @@ def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
 
 @contextmanager
 def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[None]:
-    """A parent's file is imported, its model built: children are made then, and no tensors.
+    """Record a fault if a parent's import or construction in the body computes anything.
 
-    An empty one may be: it says which device a parent without inputs is on.
+    An empty tensor is allowed: it tells which device a parent without inputs is on.
     """
     watch = Watch(bench.directory)
     COMPUTED.clear()
@@ -241,7 +242,7 @@ def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[No
 
 
 def computed(watch: Watch) -> Iterator[tuple[str, str]]:
-    """Name and place of each operation that gave something."""
+    """Yield name and line of each operation that gave a tensor with elements."""
     for event in watch.trace.events:
         if any(0 not in shape for shape, _ in event.operation.outputs):
             yield event.operation.name, event.where
@@ -250,7 +251,7 @@ def computed(watch: Watch) -> Iterator[tuple[str, str]]:
 def components_in(
     model: nn.Module, folder: Path, directory: Path
 ) -> dict[str, tuple[nn.Module, str]]:
-    """Module path -> the outermost modules whose class is defined in a file of a folder."""
+    """Return module path -> (module, file) of the outermost modules defined in a folder."""
     found: dict[str, tuple[nn.Module, str]] = {}
     for path, module in model.named_modules():
         if path and not _within(path, found) and (file := defining_file(module, folder, directory)):
@@ -259,7 +260,7 @@ def components_in(
 
 
 def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | None:
-    """The file in a folder that defines a module's class, relative to the directory."""
+    """Return the file in a folder that defines a module's class, relative to the directory."""
     if isinstance(module, Replica):
         file = module.kdrun_link.file
         return file if file and (directory / file).is_relative_to(folder) else None
@@ -268,7 +269,7 @@ def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | Non
 
 
 def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
-    """What its components do not hold: parameters, buffers, other tensors, their own forward."""
+    """Return a fault if a parent holds tensors outside its children, or replaces a forward."""
     for path, (module, file) in found.items():
         replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
         if replaced or "forward" in vars(module):
@@ -282,19 +283,19 @@ def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> s
 
 
 def documented(node: Node) -> tuple[TensorMeta, ...]:
-    """Shapes and dtypes of an instance's inputs, as the tree has them."""
+    """Return the shapes and dtypes of an instance's inputs according to the tree."""
     return _metas(node.input_shapes, node.input_dtypes)
 
 
 def shown(metas: tuple[TensorMeta, ...]) -> str:
-    """For people: `float32[10, 64], int64[10]`."""
+    """Return a description for people: `float32[10, 64], int64[10]`."""
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in metas) or "nothing"
 
 
 def same_layout(
     shape: tuple[int, ...], one: tuple[int, ...] | list[int], other: tuple[int, ...] | list[int]
 ) -> bool:
-    """Whether strides say the same; those of dimensions of one element say nothing."""
+    """Return whether strides agree in all dimensions of more than one element."""
     if 0 in shape:
         return True
     telling = [n for n, size in enumerate(shape) if size > 1]
@@ -302,7 +303,7 @@ def same_layout(
 
 
 def count_not_finite(tensor: torch.Tensor) -> int:
-    """How many elements are NaN or infinite, counted in pieces."""
+    """Return the number of elements that are NaN or infinite; it is counted in pieces."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return 0
     pieces = (piece for piece in pieces_of(tensor) if not all_finite(piece))
@@ -310,7 +311,7 @@ def count_not_finite(tensor: torch.Tensor) -> int:
 
 
 def _within(name: str, paths: Collection[str]) -> bool:
-    """Whether a dotted name is one of some paths, or below one."""
+    """Return whether a dotted name is one of some paths, or lies below one."""
     while name and name not in paths:
         name = name.rpartition(".")[0]
     return bool(name)
@@ -337,10 +338,10 @@ def _metas(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> tuple[
 
 
 def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:
-    """The file in a folder that defines a class, by its forward's code, its module or its methods.
+    """Return the file in a folder that defines a class: by its forward, its module or its methods.
 
-    A class of torch's with an __init__ of its own has no forward of its own, and a decorator that
-    wraps a forward is code of another file.
+    A subclass of a torch class that only defines __init__ has no forward of its own, and the code
+    of a decorated forward lies in the decorator's file.
     """
     forward = getattr(cls.forward, "__wrapped__", cls.forward)
     functions = [forward, *vars(cls).values()]

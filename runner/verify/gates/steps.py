@@ -1,4 +1,4 @@
-"""This file knows about the step gate: a parent and its refactored self, on the same weights."""
+"""Judges steps: a parent and its refactored model, on the same weights and inputs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -50,22 +50,22 @@ from runner.verify.runtime.self_test_reuse import Witness
 
 @dataclass(frozen=True, slots=True)
 class ParentRun:
-    """What a parent gave, and what it takes to give the same."""
+    """One forward of a parent: its output, and the inputs and weights that lead to it."""
 
     inputs: SharedInputs
     expected: object
     held: Weights
     known: WeightTable
     state: Weights
-    """In training mode, the buffers after the forward."""
+    """The buffers after the forward; empty in eval mode."""
     seen: Seen | None
-    """In the first trial."""
+    """Result of watching the forward; None after the first trial."""
     repeated: bool = True
-    """The inputs are a component's own, and large draws in them are blocks."""
+    """Whether the inputs are the component's own, in which large draws are repeated blocks."""
 
 
 class StepGate:
-    """One step at a time; what its first trial shows serves self-test, rules, weights, coverage."""
+    """Judges one step at a time; the first trial serves self-test, rules, weights, coverage too."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class StepGate:
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
     def judge(self, step: Step) -> None:
-        """All that a step is judged by, on its parent's own weights and inputs."""
+        """Judge a step on its parent's own weights and inputs."""
         with self.judging(step):
             opened = self.open(step)
             original = f"{step.folder}/original.py"
@@ -103,7 +103,7 @@ class StepGate:
 
     @contextmanager
     def judging(self, step: Step) -> Iterator[None]:
-        """Where a step cannot be judged, that is the verdict of all gates that would have."""
+        """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
         refactored = f"{step.folder}/refactored.py"
         try:
             with foreign_code(step.folder, self.bench.directory):
@@ -116,7 +116,7 @@ class StepGate:
                     self.findings.broken(gate, component, f"the step did not run: {error}")
 
     def open(self, step: Step) -> OpenStep:
-        """Read what a step says, and load it. CannotJudge where a part is missing."""
+        """Check a step's source and load it; CannotJudge if a part is missing."""
         refactored = f"{step.folder}/refactored.py"
         findings = self.findings
         with findings.judging("rules", refactored):
@@ -131,7 +131,7 @@ class StepGate:
         return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
 
     def close(self, opened: OpenStep) -> None:
-        """The verdict, after the last trial."""
+        """Record the verdict, after the last trial."""
         step, total, findings = opened.step, opened.total, self.findings
         if not findings.has("step", step.folder):
             findings.compared("step", step.folder, total)
@@ -139,7 +139,7 @@ class StepGate:
                 findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
     def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
-        """Run the refactored model where its parent ran, and compare."""
+        """Run the refactored model on the inputs and weights of its parent, and compare."""
         bench, findings = self.bench, self.findings
         step, mapping = opened.step, opened.mapping
         inputs, expected, seen = parent.inputs, parent.expected, parent.seen
@@ -198,7 +198,7 @@ class StepGate:
         return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
 
     def _children(self, opened: OpenStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
-        """Module path -> module of a child, and its file."""
+        """Return module path -> (module, file) of each child."""
         found = opened.children(model, self.bench)
         where = f"{opened.step.folder}/refactored.py"
         if not found:
@@ -245,14 +245,14 @@ class StepGate:
         findings.found("coverage", step.folder, fault)
 
     def _note_operations(self, call: Call, events: list[Event]) -> None:
-        """What a kernel ran whose self-test this was."""
+        """Add the operations of a kernel to its contract, if this call was its self-test."""
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
             ran = what_ran(events[slice(*call.operations)])
             self.tests.contracts[call.component] = replace(contract, operations=ran)
 
     def judge_calls(self) -> None:
-        """What steps called their children with, against what each draws for itself."""
+        """Compare the inputs that steps called their children with to the children's own inputs."""
         for component, inputs, folder in sorted(self._calls):
             contract = self.tests.contracts.get(component)
             if contract and not self._fits(contract.inputs, inputs):
@@ -264,9 +264,9 @@ class StepGate:
                 )
 
     def _fits(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
-        """Whether inputs are the same; other values may give a specialised program other sizes.
+        """Return whether inputs agree; specialised programs may differ in sizes for other values.
 
-        Of rows that a mask chooses, torch writes one alone without their dimension.
+        torch drops the dimension of rows that a mask selects if there is only one.
         """
         if not self.bench.options.specialised:
             return one == other
@@ -275,7 +275,7 @@ class StepGate:
         )
 
     def _calls_fault(self, step: Step, ran: Seen) -> str | None:
-        """The tree's children of the parent, as often as they ran."""
+        """Return a fault if other children ran than the tree lists, or in another order."""
         order = [call.component for call in ran.trace.calls]
         calls = Counter(order)
         for node in self.layout.nodes(step.parent or ""):

@@ -1,4 +1,4 @@
-"""This file knows about what a forward in training mode leaves behind: running statistics, counts.
+"""Compares the buffers that a forward in training mode changes: running statistics and counts.
 
 Both sides begin with the same buffers; after the forward they have to be the same again.
 """
@@ -15,9 +15,9 @@ from runner.verify.gates.weights import Weights, weights_of
 
 
 def state_fault(state: Weights, model: nn.Module, mapping: Mapping[str, str]) -> Difference:
-    """How far a model's buffers are from the other side's after the forward.
+    """Return the difference of a model's buffers from the other side's after the forward.
 
-    `state`: the other side's, empty where it was not to be compared.
+    `state`: buffers of the other side; empty in eval mode, where they are not compared.
     """
     total = Difference()
     for name, tensor in weights_of(model).items():

@@ -1,4 +1,4 @@
-"""This file knows about weight maps: total, both ways; and moving weights along them uncopied."""
+"""Checks that weight maps are complete both ways, and moves weights along them without copies."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,29 +16,29 @@ Weights: TypeAlias = dict[str, torch.Tensor]
 
 _PIECE = 1 << 22
 _DEEPEST = 5
-"""Lists and objects inside each other that are searched for tensors."""
+"""Depth of nested lists and objects that are searched for tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightTable:
-    """Names, shapes and dtypes of a model's parameters and buffers; the tensors may be gone."""
+    """Names, shapes and dtypes of a model's parameters and buffers; the tensors may be freed."""
 
     entries: dict[str, tuple[tuple[int, ...], str]]
     plain: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
-    """Tensors in plain attributes: they may be mapped, and need not."""
+    """Tensors in plain attributes: a map may name them, and need not."""
     tied: list[set[str]] = field(default_factory=list)
-    """Groups of names for one and the same tensor."""
+    """Groups of names for the same tensor."""
 
     def group(self, name: str) -> set[str]:
-        """All names of the tensor that has this name."""
+        """Return all names of the tensor that has this name."""
         return next((group for group in self.tied if name in group), {name})
 
 
 def weights_of(model: nn.Module) -> Weights:
-    """Parameters and buffers by every name that they have.
+    """Return parameters and buffers by all of their names.
 
-    An empty buffer that no checkpoint holds is none: it only says which device the model is on. Nor
-    is a sparse buffer: a model whose forward reads one is refused.
+    Two kinds of buffers are left out: empty ones that no checkpoint holds, which only tell the
+    model's device, and sparse ones, since a model whose forward reads one is refused.
     """
     named: Weights = dict(model.named_parameters(remove_duplicate=False))
     named.update(model.named_buffers(remove_duplicate=False))
@@ -52,7 +52,7 @@ def weights_of(model: nn.Module) -> Weights:
 
 
 def table_of(model: nn.Module) -> WeightTable:
-    """What `weights_of` holds, without holding it."""
+    """Return names, shapes and dtypes of `weights_of`, without holding the tensors."""
     weights = weights_of(model)
     by_place: dict[object, set[str]] = defaultdict(set)
     for name, tensor in weights.items():
@@ -65,7 +65,7 @@ def table_of(model: nn.Module) -> WeightTable:
 
 
 def _place(tensor: torch.Tensor) -> object:
-    """The memory that a weight shows: also that of another one of which it is an expansion."""
+    """Return a key of a weight's memory, which an expansion of the same memory shares."""
     if not tensor.numel():
         return id(tensor)
     last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
@@ -73,7 +73,7 @@ def _place(tensor: torch.Tensor) -> object:
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """`float32`."""
+    """Return a dtype's name, such as `float32`."""
     return str(dtype).removeprefix("torch.")
 
 
@@ -83,7 +83,7 @@ def map_fault(
     original: WeightTable,
     unused: frozenset[str] = frozenset(),
 ) -> str | None:
-    """What is wrong with `refactored name -> original name`, in one line; None where it is total.
+    """Return the first fault of a map `refactored name -> original name`; None if it is complete.
 
     `unused`: the original's names that need no counterpart.
     """
@@ -110,9 +110,10 @@ def map_fault(
 
 
 def plain_tensors(model: nn.Module) -> Weights:
-    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
+    """Return tensors that modules hold as plain attributes, also in lists, dicts and objects.
 
-    A state that forward() replaces, a table; the weights of a module that no module registered.
+    These are states that forward() replaces, tables, and weights of modules that are not
+    registered.
     """
     registered = frozenset(map(id, model.modules()))
     return {
@@ -127,7 +128,7 @@ def plain_tensors(model: nn.Module) -> Weights:
 def _held(
     value: object, name: str, known: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute; what is in `known`, by its id(), is not entered again."""
+    """Yield the tensors in an attribute; do not enter objects whose id() is in `visited`."""
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth < _DEEPEST and id(value) not in known:
@@ -151,9 +152,10 @@ def _items(value: object) -> Iterable[tuple[object, object]]:
 
 
 def held_weights(model: nn.Module) -> Weights:
-    """All that a map may name, as it is before a forward.
+    """Return all tensors that a map may name, with their values before a forward.
 
-    A forward may write into all but parameters, and may give these other data.
+    Other tensors than parameters are copied, since a forward may write into them. Parameters are
+    wrapped, since it may give them other data.
     """
     named = plain_tensors(model) | weights_of(model)
     own = {id(tensor): _own(tensor) for tensor in named.values()}
@@ -161,10 +163,10 @@ def held_weights(model: nn.Module) -> Weights:
 
 
 def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
-    """Give `target` the parameters of `source`, under its own names: none is held twice.
+    """Give `target` the parameters of `source` under its own names, without copying them.
 
-    Buffers are its own, since a forward may write into them. ValueError where a name is mapped to
-    nothing, to what is not there, or to another shape.
+    Buffers are copied, since a forward may write into them. ValueError if a name is mapped to
+    nothing, to a missing name, or to another shape.
     """
     own: Weights = {}
     for name, current in weights_of(target).items():
@@ -182,7 +184,7 @@ def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> 
             value = value if is_parameter else nn.Parameter(value, requires_grad=False)
         else:
             value = own.setdefault(mapping[name], _own(value).detach())
-        setattr(owner, leaf, value)  # not load_state_dict: it skips buffers that are not persistent
+        setattr(owner, leaf, value)  # load_state_dict skips non-persistent buffers
 
 
 def vary(
@@ -192,11 +194,11 @@ def vary(
     only_defaults: bool = False,
     names: frozenset[str] | None = None,
 ) -> None:
-    """Move every floating-point weight a little up, by amounts of its own.
+    """Move every floating-point weight up a little, each element by its own random amount.
 
     Default values hide a wrong map: a fresh BatchNorm's weight and running variance are both ones.
-    Positive values stay positive. NaN and infinity stay what they are. `only_defaults`: move those
-    alone that are one value throughout. `names`: move those alone.
+    Positive values stay positive; NaN and infinity stay. `only_defaults`: move only weights with
+    one value throughout. `names`: move only these.
     """
     seen: set[int] = set()
     for name, tensor in weights_of(model).items():
@@ -205,7 +207,7 @@ def vary(
         if names is not None and name not in names:
             continue
         seen.add(id(tensor))
-        data = tensor.detach()  # not .data: others know by its version that it changed
+        data = tensor.detach()  # not .data: others detect a change by the tensor's version
         if data.layout != torch.strided or data.dtype.itemsize == 1 or overlapping(data):
             continue
         if only_defaults and not one_value(data):
@@ -214,23 +216,23 @@ def vary(
 
 
 def move(data: torch.Tensor, generator: torch.Generator, most: float = 0.1) -> None:
-    """Move each element x up by an amount of its own, at most `most` times |x| + 0.1."""
+    """Move each element x up by its own random amount, at most `limit` times |x| + 0.1."""
     pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
-    for piece in pieces:  # a weight may be a large part of what fits
+    for piece in pieces:  # in pieces, since a weight may take much of the memory
         noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
         step = piece.abs().add_(0.1).nan_to_num_(nan=0.0, posinf=0.0)
         piece.addcmul_(step, noise, value=most)
 
 
 def one_value(tensor: torch.Tensor) -> bool:
-    """Whether all elements are equal; the first few mostly settle it."""
+    """Return whether all elements are equal; the first few usually decide it."""
     first = tensor.select(0, 0) if tensor.dim() > 1 else tensor
     value = first.flatten()[0]
     return bool((first == value).all()) and bool((tensor == value).all())
 
 
 def overlapping(tensor: torch.Tensor) -> bool:
-    """Expanded: several elements are one number in memory."""
+    """Return whether several elements are one number in memory, as in an expanded tensor."""
     return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
@@ -241,6 +243,6 @@ def _own(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def state_after(model: nn.Module) -> Weights:
-    """Buffers as a forward left them."""
+    """Return copies of the buffers, as a forward left them."""
     named = model.named_buffers(remove_duplicate=False)
     return {name: tensor.detach().clone() for name, tensor in named}
