@@ -1,9 +1,9 @@
-"""Sets how torch computes while both sides of a comparison run: repeatably, in full precision.
+"""Makes torch compute repeatably and in full precision while both sides of a comparison run.
 
-Deterministic algorithms are taken where there are some; where there are none, torch runs the
-others, and the tolerance decides. A CPU needs them too: in `x[index] = value` with an index that
-repeats, several threads race for the last word. TF32, on a GPU, keeps 10 of a float32's 23 bits,
-more than a tolerance allows for.
+Deterministic algorithms are used where torch has them; elsewhere it runs the others, and the
+tolerance decides. A CPU needs them too: in `x[index] = value` with an index that repeats, several
+threads race to write last. TF32, on a GPU, keeps 10 of a float32's 23 bits, and its error exceeds
+the tolerance.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _FULL_PRECISION = "TF32 off; no reduced-precision sums"
 
 
 def said_of(device: str) -> str | None:
-    """Return what a verdict says of a device's arithmetic; None for the CPU."""
+    """Return the sentence about a device's arithmetic for the verdict; None for the CPU."""
     if device == "cpu":
         return None
     on_cuda = device.startswith("cuda")
@@ -27,9 +27,9 @@ def said_of(device: str) -> str | None:
 
 @contextmanager
 def exact_arithmetic(device: str) -> Iterator[None]:
-    """Switch to it, and back at the end.
+    """Make torch repeatable and precise in the body, and restore its settings afterwards.
 
-    The switches for precision are CUDA's, and mean nothing to another device.
+    The switches for precision are CUDA's, and have no effect on other devices.
     """
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     places: list[tuple[Any, str, bool]] = [(torch.utils.deterministic, _FILL, False)]

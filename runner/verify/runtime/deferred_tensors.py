@@ -1,7 +1,7 @@
-"""This file knows about tensors whose making is written down, to be done when they are needed.
+"""Records how a tensor is made, so that its values can be computed only when they are needed.
 
-Such a tensor is an ordinary one on an empty storage. How often it is made again, its values are the
-same: what is random in them is drawn for its name.
+Such a tensor is an ordinary one on an empty storage. Its values are the same each time they are
+computed: random numbers in it are drawn from a seed of its name.
 """
 
 import hashlib
@@ -23,27 +23,27 @@ _FILLS: dict[str, Callable[..., Any]] = {
     "ones": lambda tensor, *_: tensor.fill_(1),
     "full": lambda tensor, size, value, *_: tensor.fill_(value),
 }
-"""Operations that make a tensor from nothing, and the same in place."""
+"""Operations that make a tensor from nothing, each with its equivalent in place."""
 _LIKE = ("new_", "_like")
-"""Operations that take of a tensor no more than its kind are called so."""
+"""Prefix and suffix of operations that take only shape and dtype from a tensor."""
 
 
 @dataclass(eq=False)
 class Deferred:
-    """A storage, and what its numbers come from."""
+    """A storage without values, and the operations that give them."""
 
     storage: torch.UntypedStorage
     nbytes: int
     number: int
-    """Seed of what is random in it."""
+    """Seed of its random numbers."""
     made: "Step"
     first: "Place"
-    """The tensor that it was made as."""
+    """Layout of the tensor that it was made as."""
     then: list["Step"] = field(default_factory=list)
-    """What wrote into it, in order."""
+    """Operations that wrote into it, in order."""
     name: str | None = None
     finish: Callable[[torch.Tensor, torch.Generator], None] | None = None
-    """What happens to its values last."""
+    """Last change to its values."""
 
     @property
     def filled(self) -> bool:
@@ -52,10 +52,10 @@ class Deferred:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A deferred tensor among the arguments of an operation, as it was at that moment."""
+    """A deferred tensor as an argument of an operation, in its state at that moment."""
 
     of: Deferred | None
-    """None: its numbers do not matter."""
+    """The tensor's storage; None if its values do not matter."""
     steps: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
@@ -69,7 +69,7 @@ class Place:
         return cls(of, steps, size, stride, int(tensor.storage_offset()), tensor.dtype)
 
     def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
-        """The tensor, on other memory."""
+        """Return the tensor on other memory."""
         bare = torch.empty(0, dtype=self.dtype)
         return bare.set_(storage, self.offset, self.size, self.stride)
 
@@ -80,27 +80,27 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation that was written down."""
+    """One operation that was recorded instead of run."""
 
     operator: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     output: int = 0
-    """Which of its results, where it made one."""
+    """Index among the operation's results."""
 
     @property
     def name(self) -> str:
         return name_of(self.operator)
 
     def places(self) -> list[Place]:
-        """The deferred tensors that it reads the numbers of."""
+        """Return the deferred tensors whose values the operation reads."""
         found: list[Place] = []
         tree_map_only(Place, lambda place: found.append(place), (self.args, self.kwargs))
         return [place for place in found if place.of is not None]
 
 
 def fill(target: Deferred) -> None:
-    """Give a deferred storage its numbers. The generator of random numbers is left as it was."""
+    """Compute the values of a deferred storage, and leave torch's generator as it was."""
     with torch.random.fork_rng(devices=[]), RepeatedDraws():
         _replay(target, len(target.then), target.storage)
         if target.finish is not None:
@@ -109,7 +109,7 @@ def fill(target: Deferred) -> None:
 
 
 def _replay(target: Deferred, steps: int, storage: torch.UntypedStorage) -> None:
-    """Make a storage's numbers as they were after so many steps, in memory of the caller's."""
+    """Compute a storage's values after its first `writes` operations, in the caller's memory."""
     storage.resize_(target.nbytes)
     _make(target, storage)
     for n, step in enumerate(target.then[:steps]):
@@ -117,7 +117,7 @@ def _replay(target: Deferred, steps: int, storage: torch.UntypedStorage) -> None
 
 
 def _make(target: Deferred, storage: torch.UntypedStorage) -> None:
-    """The first numbers; in place as far as that is the same, since memory is what is short."""
+    """Compute the first values; if possible in place, since memory is scarce."""
     step, whole = target.made, target.first.on(storage)
     if step.name in _FILLS and target.first.offset == 0:
         torch.manual_seed(_seed(target, 0))
@@ -138,7 +138,7 @@ def _make(target: Deferred, storage: torch.UntypedStorage) -> None:
 
 
 def _run(step: Step, target: Deferred, n: int, storage: torch.UntypedStorage) -> Any:
-    """One operation, its other deferred arguments made for it alone."""
+    """Run one operation, after computing its other deferred arguments for it alone."""
     others: dict[tuple[int, int], torch.UntypedStorage] = {}
 
     def real(place: Place) -> torch.Tensor:
@@ -163,7 +163,7 @@ def _overload(step: Step) -> str:
 
 
 def _label(source: Deferred, target: Deferred) -> None:
-    """What was only made on the way to a weight is drawn in that weight's name."""
+    """Name an intermediate tensor after the weight that it leads to, so that its draws repeat."""
     if source.name is None:
         source.name = f"{target.name}'s"
 
@@ -174,5 +174,5 @@ def _seed(target: Deferred, step: int) -> int:
 
 
 def takes_kind_only(name: str) -> bool:
-    """Whether an operation asks of a tensor only for its shape and dtype."""
+    """Return whether an operation takes only shape and dtype from a tensor."""
     return name.startswith(_LIKE[0]) or name.endswith(_LIKE[1])

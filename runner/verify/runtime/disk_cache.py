@@ -1,7 +1,7 @@
-"""This file knows about large outputs while the other side of a comparison runs.
+"""Stores large outputs while the other side of a comparison runs.
 
-They stay where they are if there is room for both sides. Else, of most, the sha256 of each piece is
-enough: the two sides are equal to the bit. Where they are not, the first side runs again, and its
+They stay in memory if there is room for both sides. If not, the sha256 of each piece is usually
+enough, since the two sides are equal to the bit. If they differ, the first side runs again, and its
 output waits on disk.
 """
 
@@ -35,7 +35,7 @@ _RSS_UNIT = 1024 if sys.platform == "linux" else 1
 
 @dataclass(frozen=True)
 class DigestedTensor(Elsewhere):
-    """A tensor of which the sha256 of each piece is left."""
+    """A tensor of which only the sha256 of each piece is stored."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
@@ -43,18 +43,18 @@ class DigestedTensor(Elsewhere):
     finite: bool
 
     def pieces(self) -> Iterator[torch.Tensor]:
-        """There are none."""
+        """Raise MissingValuesError: the values are not stored."""
         raise ValuesNeeded
 
     def agrees(self, actual: torch.Tensor) -> Difference:
-        """Equal to the bit, or ValuesNeeded."""
+        """Return the difference if all bits are equal; raise MissingValuesError if not."""
         if any(a != b for a, b in zip(self.digests, digests_of(actual), strict=True)):
             raise ValuesNeeded
         return Difference(not_finite=not self.finite)
 
 
 def digests_of(tensor: torch.Tensor) -> Iterator[bytes]:
-    """The sha256 of each piece's bytes."""
+    """Yield the sha256 of each piece's bytes."""
     for piece in pieces_of(tensor):
         flat = piece.detach().resolve_conj().resolve_neg().contiguous().view(-1).cpu()
         yield hashlib.sha256(flat.view(torch.uint8).numpy().data).digest()
@@ -62,7 +62,7 @@ def digests_of(tensor: torch.Tensor) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class SpilledTensor(Elsewhere):
-    """A tensor on disk, a file a piece: mapped one at a time, so that no address space is held."""
+    """A tensor on disk, one file a piece; one piece is mapped at a time, to save address space."""
 
     folder: Path
     shape: tuple[int, ...]
@@ -71,22 +71,23 @@ class SpilledTensor(Elsewhere):
     device: torch.device
 
     def pieces(self) -> Iterator[torch.Tensor]:
-        """The pieces that `pieces_of` cut, in order."""
+        """Yield the pieces that `pieces_of` cut, in order."""
         shapes = pieces_of(torch.empty(self.shape, dtype=self.dtype, device="meta"))
         for n, piece in enumerate(shapes):
             yield _mapped(self.folder / str(n), piece, shared=False)
 
     def whole(self) -> torch.Tensor:
-        """The tensor again, where it was, strided as it was."""
+        """Load the tensor with its former strides onto its former device."""
         like = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
-        tensor = torch.empty_like(like, device=self.device)  # dense where it was expanded
+        # dense, even if expanded before
+        tensor = torch.empty_like(like, device=self.device)
         for piece, source in zip(pieces_of(tensor), self.pieces(), strict=True):
             piece.copy_(source)
         return tensor
 
 
 class Spill:
-    """A folder under TMPDIR for large outputs; gone when the context ends, however it ends."""
+    """A folder under TMPDIR for large outputs; it is removed when the context ends."""
 
     def __init__(self, spill_bytes: int, memory_bytes: int | None = None) -> None:
         self.spill_bytes = spill_bytes
@@ -105,7 +106,7 @@ class Spill:
             self._folder.cleanup()
 
     def keep(self, output: object) -> object:
-        """The output itself where it is small, else what a comparison needs of it."""
+        """Return a small output itself, and of a large one as much as a comparison needs."""
         size = size_of(output)
         if size < self.spill_bytes or self.has_room_for(size):
             return output
@@ -114,30 +115,30 @@ class Spill:
         return self._on_disk(output, size)
 
     def has_room_for(self, size: int) -> bool:
-        """Whether so much may stay while something runs that needs what ran so far needed."""
+        """Return whether an output may stay while a run needs as much memory as the last one."""
         if self._memory_bytes is None:
             return False
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
         return stays(size, peak, self._memory_bytes)
 
     def may_stay(self, size: int) -> bool:
-        """The same, where nobody set a limit too."""
+        """Return the same, or True if nobody set a limit."""
         return self._memory_bytes is None or self.has_room_for(size)
 
     def aside(self, output: object, *, here: bool) -> object:
-        """An output with its values: `here`, or on disk as far as that has room."""
+        """Return an output with its values: in memory, or on disk as far as there is room."""
         return output if here else self._on_disk(output, size_of(output))
 
     def back(self, output: object) -> Any:
-        """What was put aside, as it was."""
+        """Return an output that was stored on disk as it was."""
         return _mapped_tensors(output, lambda t: t.whole() if isinstance(t, SpilledTensor) else t)
 
     @contextmanager
     def away(self, output: object, others: object) -> Iterator[object]:
-        """The output on disk, and the memory that it alone holds free for others to use meanwhile.
+        """Move an output to disk in the body, so that others can use its memory meanwhile.
 
-        Its tensors hold it again afterwards, with the same bytes; what lies in the memory of
-        `others`, too, stays. None where the disk has no room.
+        Yields the output on disk, or None if the disk has no room. Memory that `others` share
+        stays. After the body, the output's tensors hold the same bytes as before.
         """
         theirs = {tensor.untyped_storage().data_ptr() for tensor in tensors(others)}
         own: dict[int, torch.UntypedStorage] = {}
@@ -169,7 +170,7 @@ class Spill:
 
     @contextmanager
     def values(self) -> Iterator[None]:
-        """Keep large outputs with their values, on disk."""
+        """Store the values of large outputs on disk, in the body, instead of digests."""
         self._values = True
         try:
             yield
@@ -204,7 +205,7 @@ def _digested(tensor: torch.Tensor) -> DigestedTensor:
 
 
 def compact(output: object) -> object:
-    """The same tensors, without room for others: a loss may hold what it is the mean of."""
+    """Copy tensors that use less than half of their storage, such as a loss beside its input."""
     used: Counter[int] = Counter()
     for tensor in tensors(output):
         if tensor.layout == torch.strided:
@@ -220,13 +221,13 @@ def compact(output: object) -> object:
 
 
 def size_of(output: object) -> int:
-    """Bytes that an output keeps alive."""
+    """Return the bytes of memory that an output keeps alive."""
     storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors(output)}
     return sum(storage.nbytes() for storage in storages.values())
 
 
 def _mapped_tensors(value: object, change: Callable[[Any], object]) -> object:
-    """The same nesting, with something else for each tensor that holds numbers."""
+    """Return the same nesting with each tensor that has elements replaced."""
     if isinstance(value, torch.Tensor):
         return change(value) if value.numel() else value.clone()
     if isinstance(value, Elsewhere):
@@ -241,6 +242,6 @@ def _mapped_tensors(value: object, change: Callable[[Any], object]) -> object:
 
 
 def _mapped(path: Path, like: torch.Tensor, shared: bool) -> torch.Tensor:
-    """A tensor on the file's own pages; `shared` makes the file and writes through."""
+    """Map a file as a tensor like `like`; `shared` creates the file and writes through to it."""
     flat = torch.from_file(str(path), shared=shared, size=like.numel(), dtype=like.dtype)
     return flat.view(like.shape)

@@ -1,4 +1,4 @@
-"""Moves inputs to a device as they are laid out: strides, and memory that two of them share.
+"""Moves inputs to a device with their strides, and with the memory that two of them share.
 
 `Tensor.to` makes a dense copy of an expanded or sliced tensor, and two copies of shared memory.
 """

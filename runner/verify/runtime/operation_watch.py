@@ -1,6 +1,6 @@
-"""This file knows about which operations a forward runs: what each computes, from what, and where.
+"""Records the operations of a forward: what each computes, from which tensors, at which line.
 
-Watched on the real tensors of a forward that runs anyway, so it costs microseconds an operation.
+It watches the real tensors of a forward that runs anyway, so it costs microseconds an operation.
 """
 
 import sys
@@ -44,47 +44,49 @@ class Event:
 
     operation: Operation
     reads: frozenset[int]
-    """Storages, by number."""
+    """Numbers of the storages that it reads."""
     writes: frozenset[int]
     constant: bool
-    """Computes nothing from an input or a weight: what it gives depends on neither, or it moves a
-    tensor to another device."""
+    """Whether it computes nothing from an input or a weight.
+
+    Its result depends on neither, or it moves a tensor to another device.
+    """
     where: str
-    """`file:line` of the program that asked for it."""
+    """Line of the program that called it, `file:line`."""
     inside: str | None
-    """The component that was running, where components are watched."""
+    """The component that was running, if components are watched."""
     calls: tuple[str, ...] = ()
-    """The author's calls that it is in, outermost first, where a worker told them."""
+    """The author's calls that contain it, outermost first, if a worker reported them."""
     into_part: bool = False
-    """Computed in place on a part of a tensor."""
+    """Whether it wrote in place into a part of a tensor."""
     relaid: bool = False
-    """In place, on a tensor that does not lie row by row: a new one may lie in another order."""
+    """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a component."""
+    """One call of a component."""
 
     component: str
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
     outputs: tuple[TensorMeta, ...]
     operations: tuple[int, int]
-    """Its events in the trace: from, up to."""
+    """Start and end of its events in the trace."""
 
 
 @dataclass
 class Trace:
-    """Everything that happened in one forward."""
+    """Everything that one forward did."""
 
     events: list[Event] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
-    """What a component's parent did itself and may not, a sentence each."""
+    """Faults of the components' parent, which computes something itself, a sentence each."""
     faults: dict[str, str] = field(default_factory=dict)
-    """Component -> what it did itself and may not."""
+    """Component -> first fault of its own."""
     not_finite: set[str] = field(default_factory=set)
-    """Components that gave NaN or infinity, of those that were asked about."""
+    """Examined components that gave NaN or infinity."""
     effort: int = 0
     """Work of all operations in floating-point operations, counted from sizes alone."""
 
@@ -94,21 +96,21 @@ _LOOKS = {
     *("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"),
     "set_",
 }
-"""Change how a tensor is read, in place, and no number of it."""
+"""Operations that change a tensor's shape or strides in place, and none of its numbers."""
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records a forward. `directory` is where the program's own files lie.
+    """Records the operations of a forward; `directory` holds the program's own files.
 
-    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`;
-    what is computed from these alone is as constant as what is computed from numbers. Where no
-    components are watched, any tensor that was there before is such another.
+    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`. An
+    operation on these alone is constant, like one on plain numbers. Where no components are
+    watched, any tensor that existed before counts as such a table.
     """
 
     place: ClassVar[str | None] = None
-    """`file:line`, where a worker's forward is done again: no frame here says it."""
+    """`file:line`, set while a worker's forward is repeated, since no frame here has it."""
     calls: ClassVar[tuple[str, ...]] = ()
-    """The calls of the author's functions and modules that ask, outermost first."""
+    """Calls of the author's functions and modules that are open then, outermost first."""
 
     def __init__(
         self,
@@ -121,30 +123,30 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._directory = str(directory.resolve())
         self._numbers: dict[int, int] = {}
         self._references: list[StorageWeakRef] = []
-        """Of each storage by its number."""
+        """Weak references to the storages, by their numbers."""
         self._constant: set[int] = set()
         self._known: set[int] = set()
         self._before: set[int] = set()
         self._components: list[tuple[str, str, Any]] = []
-        """Each component that runs now: its name, its file, and the frame that called it.
+        """Each running component: its name, its file, and the frame that called it.
 
-        The frame is kept only where the forward is code of torch.
+        The frame is stored only if the forward is code of torch.
         """
         self._guarded = False
         self._scattered: dict[int, int] = {}
-        """Storage of a scatter's result -> storage of the tensor of which it is a changed copy."""
+        """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._number(tensor), []).append(name)
         owned = [*(weights or {}).values(), *others]
         self.owned = self.numbers_of(owned)
-        """The storages of weights and of those other tensors."""
+        """Storages of the weights and of the other tensors."""
         self.may_read(owned)
         self._constant |= self.owned - self._weights.keys()
 
     def may_read(self, values: object) -> None:
-        """Tensors that exist before the forward and belong to it: its inputs."""
+        """Register tensors that exist before the forward and that it may read: its inputs."""
         self._known |= self.numbers_of(values)
         self._before = set(self._known)
 
@@ -152,7 +154,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if is_composite(func):  # under inference_mode they come whole; elsewhere as what they call
+        if is_composite(func):  # under inference_mode a composite arrives whole
             with self:
                 return func.decompose(*args, **kwargs)
         bound = list(bound_arguments(func, args, kwargs))
@@ -170,10 +172,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         names: dict[str, str],
         examine: frozenset[str] = frozenset(),
     ) -> Iterator[None]:
-        """Watch these submodules as components: what runs outside of them is their parent's doing.
+        """Watch these submodules as components in the body, and the rest as their parent.
 
-        `found`: module path -> module and the file that defines it. `names`: module path ->
-        component file. `examine`: files to ask whether an output is finite.
+        `modules`: module path -> module and the file that defines it. `names`: module path ->
+        component file. `examine`: component files whose outputs are examined for NaN and infinity.
         """
         self._guarded = True
         wrapped = [module for module, _ in found.values()]
@@ -187,12 +189,12 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 module.__dict__.pop("forward", None)
 
     def returned(self, output: object) -> None:
-        """The forward's own output, before anybody reads it."""
+        """Check the forward's output before anybody reads it."""
         if self._guarded:
             self._unwatched_changes(output, "returns")
 
     def kept(self) -> str | None:
-        """What the forward made and somebody still holds, asked when its output is let go."""
+        """Return a fault if a tensor of the forward is still alive after its output is freed."""
         made = {number for event in self.trace.events for number in event.writes}
         made -= self._before
         for number, reference in enumerate(self._references):
@@ -251,9 +253,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self._guarded:
                 self._stray(name, inside)
             else:
-                self._constant |= reads - self._known  # made before, in an object that is no module
+                self._constant |= reads - self._known  # tables in objects that are no modules
         if not outputs and not writes:
-            return  # reads a value into Python, or asserts something
+            return  # it reads a value into Python, or asserts something
         numbers = {self._number(tensor) for tensor in outputs}
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
         if self._guarded and inside is None and weight is not None:
@@ -261,13 +263,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in _LOOKS:
             return
         if not writes and reads and numbers <= reads:
-            return  # a view, by what it does and not by what it is called
+            return  # a view by its effect, whatever its name
         if name == "lift_fresh":
-            self._constant |= numbers  # numbers that Python wrote down
+            self._constant |= numbers  # numbers written in Python
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
-            return  # a view of nothing: empty tensors share no storage
+            return  # a view of an empty tensor, which shares no storage
         if name == "copy_" and _one_place([t for each in bound for t in each.tensors]):
-            return  # `x[0] *= 2` copies x[0] to where it is
+            return  # `x[0] *= 2` copies x[0] onto itself
         where = self._where()
         moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
         if self._guarded and not moves:
@@ -281,7 +283,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         random = torch.Tag.nondeterministic_seeded in func.tags
         constant = not random and sources <= self._constant
         if name in SCATTERS:
-            # A write through a view of a view is a scatter into each, of which one moves anything.
+            # A write through a view of a view becomes two nested scatters, and only one moves
+            # elements.
+            # A copy or a fill into a tensor that depends on an input stays part of that tensor.
             (source,) = (self._number(each.value) for each in bound if each.name == "src")
             (into,) = (self._number(each.value) for each in bound if each.name == "self")
             nested = self._scattered.get(source) == into
@@ -295,7 +299,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant -= written
         self._known |= written
         operation = operation_of(name, bound, shapes, outputs)
-        # A copy or a fill into something that depends on an input stays part of that something.
+        # A copy or a fill into a tensor that depends on an input stays part of that tensor.
         live = bool((reads | writes) - self._constant) or random
         changed = [t for each in bound if each.written for t in each.tensors]
         into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
@@ -315,7 +319,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
     def _is_python_number(self, tensor: torch.Tensor, number: int) -> bool:
-        """Whether it is the 0 of `x[:1] = 0`, which torch wraps without an operation."""
+        """Return whether it is the 0 of `x[:1] = 0`, which torch wraps without an operation."""
         return not self._guarded and tensor.dim() == 0 and number not in self._known
 
     def _stray(self, operation: str, inside: str | None) -> None:
@@ -329,7 +333,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace.faults.setdefault(component, what)
 
     def _unwatched_changes(self, values: object, what: str) -> None:
-        """Between components nothing may come into being."""
+        """Record a fault for each tensor that was created between components."""
         for tensor in tensors(values):
             number = self._number(tensor)
             if tensor.numel() and number not in self._known:
@@ -341,7 +345,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace.outside.append(f"{what}{suffix} at {self._where()}")
 
     def _number(self, tensor: torch.Tensor) -> int:
-        """A storage's number. A weak reference keeps its address from being given out again."""
+        """Return the number of a tensor's storage.
+
+        A weak reference keeps the storage's address from being reused.
+        """
         storage = tensor.untyped_storage()
         number = self._numbers.get(storage_key(storage))
         if number is None:
@@ -350,11 +357,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return number
 
     def numbers_of(self, value: object) -> frozenset[int]:
-        """The storages of an output."""
+        """Return the numbers of all storages in an output."""
         return frozenset(self._number(tensor) for tensor in tensors(value))
 
     def weights_in(self, numbers: Collection[int]) -> set[str]:
-        """Names of the weights among some storages; all names of each."""
+        """Return all names of the weights among some storages."""
         return {name for number in numbers for name in self._weights.get(number, [])}
 
     def _where(self) -> str:
@@ -366,7 +373,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return f"{frame.f_code.co_filename[len(self._directory) + 1 :]}:{frame.f_lineno}"
 
     def _asking(self) -> Any:
-        """The frame of the program's own that is innermost, if there is one."""
+        """Return the innermost frame of the program's own code; None if there is none."""
         frame: Any = sys._getframe(2)
         while frame is not None and not frame.f_code.co_filename.startswith(self._directory):
             frame = frame.f_back
@@ -374,7 +381,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], set[int]]:
-    """For each event, whether its result can reach the outputs; and the storages that can."""
+    """Return for each event whether it reaches the outputs, and the storages that do."""
     needed = set(outputs)
     alive = []
     for event in reversed(events):
@@ -389,20 +396,20 @@ _ORIGIN = "neither an input nor a weight nor computed in this forward"
 
 
 def _is_of_torch(forward: Any) -> bool:
-    """Whether a module's forward is that of a class of torch: `class Model(nn.Linear)`."""
+    """Return whether a module's forward is a torch class's, as in `class Model(nn.Linear)`."""
     code = getattr(getattr(forward, "__func__", forward), "__code__", None)
     return code is not None and Path(code.co_filename).is_relative_to(_TORCH)
 
 
 def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
-    """Whether elements go to another device as they are."""
+    """Return whether whole tensors go to another device unchanged."""
     every = [*given, *outputs]
     same = {(t.dtype, t.shape) for t in every}
     return len({t.device for t in every}) > 1 and len(same) == 1 and not any(map(_is_part, given))
 
 
 def _one_place(given: list[torch.Tensor]) -> bool:
-    """Whether all are the same elements of the same storage."""
+    """Return whether all tensors are the same elements of the same storage."""
     places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in given}
     return len(given) > 1 and len(places) == 1
 

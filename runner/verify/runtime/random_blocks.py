@@ -1,8 +1,8 @@
-"""This file knows about drawing many random numbers quickly: a block of them, or none at all.
+"""Draws many random numbers quickly: it repeats a block of them, or reuses earlier draws.
 
-What a component draws for itself, its inputs and fresh weights, is a block that is repeated. The
-author's are drawn as they are. Where a component draws what its parent or the author drew, from the
-same state of the generator, and that is still there, it is given it.
+A component's own inputs and fresh weights repeat a block. The author's are drawn in full. If a
+component draws what its parent or the author drew, from the same state of the generator, and that
+tensor is still in memory, it gets the same tensor.
 """
 
 import weakref
@@ -19,33 +19,34 @@ from runner.verify.options import DRAWN_AGAIN_BYTES
 from runner.verify.runtime.output_leaves import tensors
 
 BLOCK = 1_048_573
-"""Elements that are drawn; a prime, so that no two rows of a tensor begin with the same ones."""
+"""Elements in a block; a prime, so that no two rows of a tensor begin with the same ones."""
 
 _INTO = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"}
 """Operations that fill a tensor with random numbers."""
 _NEW = {"rand": 0, "randn": 0, "randint": 1}
-"""Operations that make one, and the shape's place among the arguments; one later with `low`."""
+"""Operations that make a random tensor, and the position of the shape; one later with `low`."""
 _WORTH_IT = 1 << 16
-"""Elements from which on a tensor is remembered."""
+"""Elements from which on a tensor is recorded for reuse."""
 
 
 class DrawsOther(CannotJudge):
-    """Inputs are not what was drawn before, or would be changed where they are still needed."""
+    """Inputs differ from those drawn before, or would be changed while these are still needed."""
 
 
 class Draws:
-    """Random tensors that are still there, by what was asked for and the generator's state."""
+    """Random tensors that are still in memory, by their call and the generator's state."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], _Drawn] = {}
         self.repeating = False
-        """Whether large ones are blocks, in the drawing that is going on."""
+        """Whether the drawing that is going on repeats blocks in large tensors."""
 
     @contextmanager
     def drawing(self, *, repeated: bool, again: bool) -> Iterator[None]:
-        """Draw inputs. `repeated`: large ones are blocks. `again`: give what is there already.
+        """Draw inputs in the body: `repeated` with repeated blocks, `reuse` from earlier tensors.
 
-        With `again`, DrawsOther where a large tensor is not there, or one that is is written to.
+        With `reuse`, raise DifferentDrawError if a large tensor is not in memory, or if one that is
+        reused is written to.
         """
         self.repeating = repeated
         with RepeatedDraws() if repeated else nullcontext(), _Remembering(self, repeated, again):
@@ -57,7 +58,7 @@ class _Drawn:
     tensor: "weakref.ref[torch.Tensor]"
     version: int
     after: torch.Tensor
-    """The generator's state when it was drawn."""
+    """The generator's state after the draw."""
 
     def unchanged(self) -> torch.Tensor | None:
         tensor = self.tensor()
@@ -101,7 +102,7 @@ class _Remembering(TorchDispatchMode):
 
 
 class RepeatedDraws(TorchDispatchMode):
-    """Random tensors of more than BLOCK elements repeat their first BLOCK ones."""
+    """Makes random tensors of more than BLOCK elements repeat their first BLOCK elements."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -126,7 +127,7 @@ class RepeatedDraws(TorchDispatchMode):
 
 
 def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
-    """The block, again and again."""
+    """Fill a tensor with copies of the block."""
     flat = tensor.view(-1)
     for part in torch.split(flat, BLOCK):
         if part.data_ptr() != block.data_ptr():
@@ -135,5 +136,5 @@ def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
 
 
 def places(value: object) -> set[int]:
-    """The storages of tensors that are alive."""
+    """Return the storages of all tensors in a value."""
     return {storage_of(tensor) for tensor in tensors(value)}

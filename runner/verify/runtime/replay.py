@@ -1,7 +1,7 @@
 """Runs a parent again with one of its components wrong.
 
-What each component gave is recorded in a forward that runs anyway. Run again, a component whose
-inputs are what they were gives it back uncomputed: only what is downstream of the wrong one runs.
+A recording holds each component's output in a forward that runs anyway. In a replay, a component
+whose inputs are unchanged returns its recorded output: only those downstream of the wrong one run.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,52 +23,52 @@ from runner.verify.runtime.output_leaves import tensors
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One call of a component that is to be wrong."""
+    """One call of a component that a mutant replaces."""
 
     right: Callable[[], Any]
-    """Gives what the component computes of these arguments."""
+    """Returns the right component's output on these arguments."""
     forward: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
 
 Wrong = Callable[[Use], Any]
-"""What a wrong component gives."""
+"""A wrong component: a function from a call to its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One call of a component."""
+    """One call of a component in a recording."""
 
     path: str
-    """The module's place in its parent."""
+    """The module's path in its parent."""
     arguments: tuple[Any, ...]
-    """Tensors are remembered by shape, dtype and stride."""
+    """Arguments, with tensors on the meta device: only shape, dtype and stride."""
     keywords: dict[str, Any]
     outputs: tuple[TensorMeta, ...]
     output: object
-    """Here, or on disk where there was much of it."""
+    """The output, in memory, or on disk if it is large."""
     generators: tuple[torch.Tensor, ...]
-    """States of the random number generators as the call began."""
+    """States of the random number generators at the beginning of the call."""
 
 
 @dataclass(slots=True)
 class Replayed:
-    """What became of wrong values."""
+    """Effect of wrong values on a parent."""
 
     output: Any = None
     changed: bool = False
-    """A wrong component gave something else than it should."""
+    """Whether a wrong component gave another output than the right one."""
     arrived: bool = False
-    """They are in the parent's output."""
+    """Whether wrong values are in the parent's output."""
     read: bool = False
-    """A component was called with them."""
+    """Whether a component was called with wrong values."""
     absorbed_by: list[str] = field(default_factory=list)
-    """Components that were called with them and gave what they always give."""
+    """Components that were called with wrong values and gave their usual output."""
 
 
 class Recording:
-    """What the components of one parent gave in one forward of it."""
+    """Outputs of the components of one parent in one forward."""
 
     def __init__(self, modules: dict[str, nn.Module], spill: Spill, device: str) -> None:
         self.calls: list[Given] = []
@@ -80,7 +80,7 @@ class Recording:
 
     @contextmanager
     def taking(self) -> Iterator[None]:
-        """Record the forward that runs meanwhile."""
+        """Record the forward that runs in the body."""
         for path, module in self._modules.items():
             module.forward = self._recorder(path, module.forward)
         try:
@@ -89,7 +89,7 @@ class Recording:
             _restore(self._modules)
 
     def replay(self, run: Callable[[], Any], wrong: dict[str, Wrong]) -> Replayed:
-        """Run the parent with these components wrong. Raises what their wrong values lead to."""
+        """Run the parent with these components wrong; raise the errors that wrong values cause."""
         replayed, dirty, count = Replayed(), set[StorageWeakRef](), iter(range(len(self.calls)))
         sound = all(tensor._version == version for tensor, version in self._held)
 
@@ -129,7 +129,7 @@ class Recording:
         return replayed
 
     def calls_of(self, path: str) -> list[Given]:
-        """Uses of the module at this place."""
+        """Return the recorded calls of the module at this path."""
         return [call for call in self.calls if call.path == path]
 
     def _recorder(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,7 +156,7 @@ def _storages(value: object) -> set[StorageWeakRef]:
 
 
 def _without_values(value: Any) -> Any:
-    """A tensor's shape, dtype and stride, on no device."""
+    """Return a value with its tensors on the meta device: shape, dtype and stride."""
     if isinstance(value, torch.Tensor):
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
     if isinstance(value, dict):

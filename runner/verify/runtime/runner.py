@@ -1,6 +1,6 @@
-"""Runs a forward: seeds, mode, device, and one side after the other.
+"""Runs forwards with fixed seeds, in one mode, on one device, for both sides of a comparison.
 
-No gradients, no fused fast paths: both sides of a comparison run the operations that they spell.
+It turns off gradients and fused fast paths: both sides run the operations that they spell.
 """
 
 import random
@@ -32,7 +32,7 @@ Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What watching one forward showed."""
+    """Result of watching one forward."""
 
     trace: Trace
     alive: list[bool]
@@ -44,46 +44,46 @@ class Seen:
 
     @property
     def computes_for_nothing(self) -> bool:
-        """Whether something that depends on an input or a weight reaches no output."""
+        """Whether an operation on an input or a weight reaches no output."""
         events = zip(self.trace.events, self.alive, strict=True)
         return any(not event.constant and not alive for event, alive in events)
 
 
 class Beside(Protocol):
-    """Runs files by themselves."""
+    """Runs files by themselves, in processes without kdrun, and compares the results."""
 
     def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
-        """A model of a file is about to run here: what takes its output, if anything does."""
+        """Prepare for a model's run here; return a function that takes its output, or None."""
 
     def original_built(self, model: nn.Module, trial: int) -> None:
-        """The original has the weights that it makes from the seed of a trial."""
+        """Take note of the original's weights for the seed of a trial."""
 
     def listening(self, composed: nn.Module) -> AbstractContextManager[None]:
-        """Hear what kernels give in the composed model, which is about to run."""
+        """Listen, in the body, to the outputs of kernels in the composed model."""
 
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
-        """A kernel has run here by itself: what it was seen to do."""
+        """Judge the operations of a kernel that has run here by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Everything that both sides of a comparison have in common."""
+    """Settings and resources that both sides of a comparison share."""
 
     directory: Path
     options: VerifyOptions
     draws: Draws = field(default_factory=Draws)
     streaming: Streaming | None = None
-    """Where weights do not fit."""
+    """Streams weights if they do not fit; else None."""
     dtypes: dict[str, torch.dtype] = field(
         default_factory=lambda: {ORIGINAL: torch.get_default_dtype()}
     )
-    """The default dtype that a problem's file set, maybe when it was captured."""
+    """Default dtype that a problem's file set, perhaps when it was captured."""
     beside: "Beside | None" = None
-    """Runs each file of somebody else's directory in a plain process in the last trial."""
+    """Runs each file of a foreign directory in a plain process in the last trial."""
 
     @contextmanager
     def default_dtype(self, what: str) -> Iterator[None]:
-        """Give the original the default dtype that it set last; elsewhere it is torch's own."""
+        """Use, in the body, the default dtype that original.py set, if it is what runs there."""
         file = what.partition(":")[0]
         if file != ORIGINAL:
             yield
@@ -97,7 +97,7 @@ class Bench:
             torch.set_default_dtype(before)
 
     def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
-        """A model in the right mode, on the device. CannotJudge where it is none."""
+        """Return a model in the right mode, on the device; CannotJudge if it is no module."""
         self.seed(trial)
         with foreign_code(what, self.directory), self.default_dtype(what):
             number = self._number(trial)
@@ -108,27 +108,27 @@ class Bench:
             return model.to(self.options.device)
 
     def build_bare(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
-        """A model whose every weight `transfer` will give it, so that making them is left out.
+        """Return a model without values in its weights, which `transfer_weights` will replace.
 
-        Where it makes other tensors too (a table in a plain attribute), it is built in full.
+        If it makes other tensors too, such as a table in a plain attribute, it is built in full.
         """
         try:
             with torch.device("meta"):
                 model = make()
-        except Exception:  # whatever the reason: the full build says it, if it stands
+        except Exception:  # whatever the reason: the full build reports it, if it remains
             return self.build(what, make, trial)
         if not isinstance(model, nn.Module) or any(map(holds_meta, model.modules())):
             return self.build(what, make, trial)
         for module in model.modules():
             for name, buffer in module._buffers.items():
-                if buffer is not None and not buffer.numel():  # no weight: it says where they are
+                if buffer is not None and not buffer.numel():  # no weight: it only tells the device
                     module._buffers[name] = torch.empty_like(buffer, device=self.options.device)
         return model.train(self.options.mode == "train")
 
     def vary(self, model: nn.Module, trial: int, names: frozenset[str] | None = None) -> None:
-        """The first trial has the weights that a user has, later ones move every one of them.
+        """Move the weights a little in later trials; the first trial has the author's weights.
 
-        A single trial moves those that are all one value: default values hide a wrong map.
+        A single trial moves weights that are one value throughout: default values hide a wrong map.
         """
         if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
@@ -147,7 +147,7 @@ class Bench:
         repeated: bool = False,
         again: bool = False,
     ) -> Inputs:
-        """New inputs, on the device; see Draws for `repeated` and `again`."""
+        """Return new inputs, on the device; Draws explains `repeated` and `reuse`."""
         self.seed(trial)
         drawing = self.draws.drawing(repeated=repeated, again=again)
         with foreign_code(what, self.directory), drawing, self.default_dtype(what):
@@ -164,7 +164,10 @@ class Bench:
         *,
         gradients: bool = False,
     ) -> tuple[Any, Seen | None]:
-        """Run a model; what is random in it draws the same numbers on both sides."""
+        """Run a model; random operations in it draw the same numbers on both sides.
+
+        Returns the output, and the observation if `watch` is given.
+        """
         args, kwargs = inputs
         done = None
         hearing: AbstractContextManager[None] = nullcontext()
@@ -193,14 +196,14 @@ class Bench:
 
     @property
     def last_trial(self) -> int:
-        """In which all weights are others than the author's, where there is more than one."""
+        """Number of the last trial; if there are several, its weights differ from the author's."""
         return self.options.seeds - 1
 
     def seed(self, trial: int) -> None:
-        """Every generator that a model may draw from."""
+        """Seed every generator that a model may draw from."""
         number = self._number(trial)
         if self.options.device == "cpu":
-            torch.default_generator.manual_seed(number)  # asking for other devices takes longer
+            torch.default_generator.manual_seed(number)  # torch.manual_seed asks other devices too
         else:
             torch.manual_seed(number)
         random.seed(number)
@@ -208,7 +211,7 @@ class Bench:
             numpy.random.seed(number % 2**32)
 
     def generators(self) -> Callable[[], None]:
-        """Return what puts every generator that a model may draw from back to where it is now."""
+        """Return a function that restores every generator that a model may draw from."""
         of_torch, python = generator_states(self.options.device), random.getstate()
         numpy = sys.modules.get("numpy")
         of_numpy = numpy.random.get_state() if numpy else None
@@ -225,14 +228,14 @@ class Bench:
         return self.options.seed + trial
 
     def watch(self, model: nn.Module) -> Watch:
-        """A watch for one forward of a model."""
+        """Return a watch for one forward of a model."""
         held = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(held)) if tensor.layout is torch.strided]
         return Watch(self.directory, weights_of(model), dense)
 
 
 class SharedInputs:
-    """Inputs that both sides get; drawn anew only where one side wrote into them."""
+    """Inputs that both sides share; they are drawn again only if one side wrote into them."""
 
     def __init__(self, draw: Callable[[], Inputs]) -> None:
         self._draw = draw
@@ -240,7 +243,7 @@ class SharedInputs:
         self._versions: list[int] = []
 
     def get(self) -> Inputs:
-        """The inputs, as they were drawn."""
+        """Return the inputs with the values that were drawn."""
         if self._inputs is None or self._versions != _versions(self._inputs):
             self._inputs = None
             self._inputs = self._draw()
@@ -248,16 +251,17 @@ class SharedInputs:
         return self._inputs
 
     def release(self) -> None:
-        """Hold none until they are asked for again."""
+        """Free the inputs until they are needed again."""
         self._inputs = None
 
 
 @contextmanager
 def spelled_operations() -> Iterator[None]:
-    """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute.
+    """Make torch run the operations that a program spells, in the body, and float32 by default.
 
-    So does torch.cond, which is the branch that it takes. torch.einsum goes from left to right, as
-    it does where opt_einsum is not installed.
+    The fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide their operations, and so
+    does torch.cond, which is replaced by the branch that it takes. torch.einsum goes from left to
+    right, as it does where opt_einsum is not installed.
     """
     dtype = torch.get_default_dtype()  # a problem's file may set another
     before = torch.backends.mha.get_fastpath_enabled()
@@ -267,7 +271,7 @@ def spelled_operations() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
     cond, torch.cond = torch.cond, _branch
     with Watch(Path("/")):
-        torch.zeros(())  # the first watched operation imports for a second; nobody's forward pays
+        torch.zeros(())  # the first watched operation spends a second on imports: before any gate
     try:
         yield
     finally:
@@ -278,7 +282,7 @@ def spelled_operations() -> Iterator[None]:
 
 
 def placed(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Return a model's inputs with every tensor among them moved."""
+    """Return a model's inputs with every tensor moved."""
     if isinstance(value, torch.Tensor):
         return move(value)
     if isinstance(value, Mapping):
@@ -295,7 +299,7 @@ def _branch(
 
 
 def holds_meta(module: nn.Module) -> bool:
-    """Whether a module holds a tensor without numbers that is neither parameter nor buffer."""
+    """Return whether a module holds a meta tensor that is neither parameter nor buffer."""
     registered = {"_parameters", "_buffers", "_modules"}
     own = [value for name, value in vars(module).items() if name not in registered]
     return any(tensor.is_meta for tensor in tensors(own))

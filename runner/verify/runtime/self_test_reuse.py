@@ -1,7 +1,7 @@
-"""This file knows about self-tests that a step makes unnecessary: a kernel on its own inputs.
+"""Reuses a kernel's run inside a step as its self-test, if it runs on the kernel's own inputs.
 
-The first kernel of a fusion is mostly its convolution or matrix product, and what the fusion draws
-is what that kernel would draw, to the bit. Then the kernel has been run on its own inputs already.
+The first kernel of a fusion is usually its convolution or matrix product, and the fusion's own
+inputs are that kernel's own inputs, to the bit. Then the kernel need not run again by itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ from runner.verify.runtime.runner import Bench, Inputs
 
 
 class Witness:
-    """Sees a step's kernels run."""
+    """Watches a parent's kernels and uses their runs as self-tests."""
 
     def __init__(
         self, files: AnyFiles, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
@@ -39,11 +39,11 @@ class Witness:
         self._expected: dict[str, Component] = {}
 
     def expect(self, component: Component) -> None:
-        """It draws what its parent is given: the contract says what that looks like."""
+        """Register a component whose own inputs are its parent's and whose contract is recorded."""
         self._expected[component.path] = component
 
     def waits_for(self, component: str) -> bool:
-        """Whether nothing is known yet about a kernel by itself, and a step may tell."""
+        """Return whether a kernel has no self-test verdict yet that a run in a parent may give."""
         if self._bench.beside:
             return False
         known = self._findings.has("self-test", component) or component in self._tests.not_finite
@@ -53,7 +53,7 @@ class Witness:
     def watching(
         self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
     ) -> Iterator[None]:
-        """Judge those children of a parent that take what the parent is `given`."""
+        """In the body, judge the kernels that are called with tensors of their parent's inputs."""
         there = places(given)
         for path, module in modules.items():
             if self.waits_for(names[path]):
@@ -73,7 +73,7 @@ class Witness:
                 with without_modes():
                     unnoticed = self._bench.generators()
                     same = self._draws_the_same(component, args, repeated)
-                    unnoticed()  # the parent goes on with the numbers that it would have drawn
+                    unnoticed()  # the parent's own draws stay the same
             output = forward(*args, **kwargs)
             if same:
                 with without_modes():

@@ -1,8 +1,8 @@
-"""This file knows about models larger than memory: weights are there while an operation reads them.
+"""Streams weights of models larger than memory: a weight has values only while it is read.
 
-What a module's `__init__` does to a large tensor is written down instead of done. An operation that
-reads the tensor has that done just before; when others need the room, the numbers leave again.
-Whoever shares the tensor shares its numbers, so both sides of a comparison have the same weights.
+Operations on a large tensor in a module's `__init__` are recorded instead of run. They run just
+before an operation reads the tensor; when other tensors need the memory, its values are freed. Both
+sides of a comparison share the tensors, so they have the same weights.
 """
 
 from collections import OrderedDict
@@ -28,13 +28,13 @@ from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.random_blocks import BLOCK
 
 DEFERRED_BYTES = 1 << 16
-"""From this size on a tensor is made when it is needed."""
+"""Size from which on a tensor is deferred."""
 HELD_SHARE = 4
-"""Of the memory that there is, one part in so many holds weights that are not being read."""
+"""One part in this many of the memory caches weights that are not being read."""
 
 
 def told(seed: int) -> str:
-    """What a verdict that was reached like this says of it."""
+    """Return the remark about streamed weights for the verdict."""
     return (
         f"weights: streamed, seed {seed}: they do not fit, so each was made by its own __init__"
         f" when an operation read it, its random numbers drawn for its name, {BLOCK} and again"
@@ -42,19 +42,19 @@ def told(seed: int) -> str:
 
 
 class Streaming(TorchDispatchMode):
-    """On while anything runs that could meet a deferred tensor: elsewhere it is empty memory."""
+    """Computes deferred tensors when they are read; it has to be on while any code may meet one."""
 
     def __init__(self, memory_bytes: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._held_bytes = memory_bytes // HELD_SHARE
         self._known: dict[int, Deferred] = {}
-        """By storage; each holds its storage, so that no address is given out again."""
+        """Deferred tensors by storage key; each holds its storage, so that no address is reused."""
         self._filled: OrderedDict[int, Deferred] = OrderedDict()
-        """The one that was read last is last."""
+        """Deferred tensors that have values, the one that was read last at the end."""
         self._making: int | None = None
 
     def build(self, make: Callable[[], Any], number: int) -> Any:
-        """A model whose large parameters are deferred. `number`: seed of what is random in them."""
+        """Return a model with large parameters deferred, whose random numbers have this seed."""
         self._making = number
         try:
             model = make()
@@ -65,14 +65,14 @@ class Streaming(TorchDispatchMode):
         return model
 
     def weights(self, model: nn.Module) -> dict[str, Deferred]:
-        """The deferred ones, by name."""
+        """Return a model's deferred weights by name."""
         named = {name: self._of(tensor) for name, tensor in weights_of(model).items()}
         return {name: deferred for name, deferred in named.items() if deferred}
 
     def vary(self, model: nn.Module) -> frozenset[str]:
-        """Let weights that are one value throughout move a little; names of all that are deferred.
+        """Let weights that are one value throughout move a little; return all deferred names.
 
-        Random ones need not: for another seed they are others.
+        Random weights need not move: another seed gives other values.
         """
         deferred = self.weights(model)
         for one in deferred.values():
@@ -104,7 +104,7 @@ class Streaming(TorchDispatchMode):
     def _defer(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], met: bool
     ) -> tuple[bool, Any]:
-        """Write an operation down. Whether that could be done, and what it returns then."""
+        """Record an operation if possible; return whether it was, and its result."""
         written = _written(func, args, kwargs)
         targets = [self._of(tensor) for tensor in written]
         returns = len(schema(func).returns)
@@ -138,7 +138,10 @@ class Streaming(TorchDispatchMode):
     def _noted(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments with places for deferred tensors, and no generator: each name has its own."""
+        """Return arguments with deferred tensors replaced by references, and without generators.
+
+        A generator is dropped because each name has its own seed.
+        """
         kind_only = takes_kind_only(name_of(func))
 
         def note(value: Any) -> Any:
@@ -155,7 +158,7 @@ class Streaming(TorchDispatchMode):
 
     def _new(self, step: Step, like: torch.Tensor) -> torch.Tensor:
         size, stride = tuple(like.shape), tuple(like.stride())
-        tensor = torch.empty_strided(size, stride, dtype=like.dtype)  # no page of it is touched
+        tensor = torch.empty_strided(size, stride, dtype=like.dtype)  # none of its pages is touched
         storage = tensor.untyped_storage()
         assert self._making is not None
         deferred = Deferred(storage, storage.nbytes(), self._making, step, Place.at(tensor, None))
@@ -164,7 +167,7 @@ class Streaming(TorchDispatchMode):
         return tensor
 
     def _settle(self, model: nn.Module) -> None:
-        """Give each parameter its name. What is no parameter is written to, or copied: it stays."""
+        """Name each parameter; make other tensors permanent, as they are written to or copied."""
         for name, weight in self.weights(model).items():
             weight.name = weight.name or name
         buffers = dict(model.named_buffers(remove_duplicate=False))
@@ -182,7 +185,7 @@ class Streaming(TorchDispatchMode):
         return self._known.get(storage_of(tensor))
 
     def _fill(self, needed: list[Deferred]) -> None:
-        """Numbers for what an operation reads, in the place of those that wait the longest."""
+        """Compute tensors that an operation reads; free those that were not read for longest."""
         missing = {id(one): one for one in needed if not one.filled}
         room = self._held_bytes - sum(one.nbytes for one in missing.values())
         held = sum(one.nbytes for one in self._filled.values())
@@ -206,7 +209,7 @@ class Streaming(TorchDispatchMode):
         deferred.storage.resize_(0)
 
     def _keep(self, deferred: Deferred | None) -> None:
-        """From now on it is a tensor like any other."""
+        """Treat it as an ordinary tensor from now on."""
         if deferred is not None:
             self._filled.pop(id(deferred), None)
             del self._known[storage_key(deferred.storage)]
@@ -214,7 +217,7 @@ class Streaming(TorchDispatchMode):
 
 @contextmanager
 def _room(met: list[Deferred]) -> Iterator[None]:
-    """A view moves no number, and torch wants to see that there is memory below it; untouched."""
+    """Give storages memory during a view operation: torch checks it, and nothing touches it."""
     empty = [deferred for deferred in met if not deferred.filled]
     for deferred in empty:
         deferred.storage.resize_(deferred.nbytes)
@@ -231,7 +234,7 @@ def _move_defaults(tensor: torch.Tensor, generator: torch.Generator) -> None:
 
 
 def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """Tensors among the arguments that an operation writes into."""
+    """Return the arguments that an operation writes into."""
     if not schema(func).is_mutable:
         return []
     found = []
@@ -243,7 +246,7 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[t
 
 
 def _on_meta(value: Any) -> Any:
-    """The same arguments without numbers."""
+    """Return the same arguments without values."""
 
     def bare(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -255,6 +258,6 @@ def _on_meta(value: Any) -> Any:
 
 
 def _device(func: Any) -> dict[str, Any]:
-    """Where an operation that asks for a device is to make its result."""
+    """Return the keyword that lets an operation make its result on the meta device."""
     asks = any(argument.name == "device" for argument in schema(func).arguments)
     return {"device": torch.device("meta")} if asks else {}
