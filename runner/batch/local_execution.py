@@ -18,7 +18,7 @@ from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
 from runner.verify import Power, write_power
-from runner.verify.reading_trees import mode_of
+from runner.verify.reading_trees import read_mode
 
 _LEVELS = tuple(LEVEL_FOLDER.values())
 
@@ -123,7 +123,7 @@ def verify(directory: Path, settings: Settings, to: Path | None = None) -> Verif
     refuse_other_versions(directory)
     if to is not None:
         _refuse_unwritable(to)
-    mode = mode_of(directory) or settings.mode
+    mode = read_mode(directory) or settings.mode
     most = usable_bytes(settings.memory)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
         task = Task(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from runner.batch.machine import GIB
 from runner.store.result import Document
-from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays
+from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays_in_memory
 
 ESTIMATE_BYTES = 2 * GIB
 """For capturing alone: nothing is computed, but a few models need their real parameters."""
@@ -54,7 +54,7 @@ class Forecast(Document):
         expected = self.process_bytes + LATER_BYTES + self.forward_bytes
         expected += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
         expected += self.steps * STEP_BYTES
-        if stays(self.outputs_bytes, expected, int(NEARLY * granted_for(expected))):
+        if stays_in_memory(self.outputs_bytes, expected, int(NEARLY * granted_for(expected))):
             expected += self.outputs_bytes
             if self.inputs_bytes <= EXAMINED_BYTES and self.flops <= QUICK_FLOPS:
                 expected += self.inputs_bytes

@@ -27,7 +27,7 @@ def time_file(argument: str) -> str:
     """
     import torch
 
-    from runner.verify.runtime.input_moves import moved
+    from runner.verify.runtime.input_moves import move_inputs
 
     asked: dict[str, Any] = json.loads(argument)
     torch.set_num_threads(asked["threads"])
@@ -37,7 +37,7 @@ def time_file(argument: str) -> str:
         module = _load(Path(asked["file"]))
         model = module.Model().to(device)
         model.train(asked["mode"] == "train")
-        inputs = moved(module.get_inputs(), asked["device"])
+        inputs = move_inputs(module.get_inputs(), asked["device"])
         with torch.no_grad():
             runs = repeat(lambda: model(*inputs), _clock(device))
     except Exception as error:  # whoever wrote the file: what it raises is why there is no time

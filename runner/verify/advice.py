@@ -25,7 +25,7 @@ def advice(tree: Tree) -> list[str]:
 def _lines(tree: Tree) -> Iterator[str]:
     for node in tree.nodes.values():
         children = [tree.nodes[child] for child in node.children]
-        for applies, sentence in _TABLE:
+        for applies, sentence in _ADVICE:
             if applies(node, children):
                 yield f"{node.path}: {sentence}"
 
@@ -43,15 +43,17 @@ def _is_a_flat_layer(node: Node, children: Children) -> bool:
 
 
 def _is_an_inline_block(node: Node, children: Children) -> bool:
-    return _has_no_fusion(node, children) and sum(_does(c, {"add"}) for c in children) >= 2
+    return (
+        _has_no_fusion(node, children) and sum(_runs_operation(c, {"add"}) for c in children) >= 2
+    )
 
 
 def _opens_attention(node: Node, children: Children) -> bool:
     for place, child in enumerate(children):
-        if _does(child, {"softmax"}):
+        if _runs_operation(child, {"softmax"}):
             before = children[max(place - 1 - _AROUND_SOFTMAX, 0) : place]
             after = children[place + 1 : place + 2 + _AROUND_SOFTMAX]
-            if all(any(_does(c, _MATMULS) for c in side) for side in (before, after)):
+            if all(any(_runs_operation(c, _MATMULS) for c in side) for side in (before, after)):
                 return True
     return False
 
@@ -60,7 +62,7 @@ def _is_a_layout_copy(node: Node, children: Children) -> bool:
     return not children and _operation(node).startswith("contiguous")
 
 
-_TABLE: tuple[tuple[Callable[[Node, Children], bool], str], ...] = (
+_ADVICE: tuple[tuple[Callable[[Node, Children], bool], str], ...] = (
     (
         _is_an_inline_block,
         "holds kernels alone, and two residual adds: what leads to each add is a fusion, such as"
@@ -90,7 +92,7 @@ def _has_no_fusion(node: Node, children: Children) -> bool:
     return node.level == "layer" and all(child.level == "kernel" for child in children)
 
 
-def _does(node: Node, operations: frozenset[str] | set[str]) -> bool:
+def _runs_operation(node: Node, operations: frozenset[str] | set[str]) -> bool:
     return node.level == "kernel" and _operation(node) in operations
 
 

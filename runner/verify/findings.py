@@ -20,7 +20,7 @@ from runner.verify.results import (
     Verification,
     first_failure,
 )
-from runner.verify.runtime.arithmetic import said_of
+from runner.verify.runtime.arithmetic import describe_arithmetic
 
 
 class Findings:
@@ -139,7 +139,7 @@ class Findings:
             trials=options.seeds,
             seed=options.seed,
             device=options.device,
-            arithmetic=said_of(options.device),
+            arithmetic=describe_arithmetic(options.device),
             torch_version=torch_version,
             streamed=options.streamed,
             gates=gates,

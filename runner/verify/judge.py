@@ -15,9 +15,14 @@ from runner.verify.advice import MOST_KERNELS, advice
 from runner.verify.findings import Findings
 from runner.verify.gates.composition import CompositionGate
 from runner.verify.gates.device import DeviceGate
-from runner.verify.gates.parent_source import import_fault, parsed, without_docstring
+from runner.verify.gates.parent_source import dump_code, import_fault, parse_file
 from runner.verify.gates.power import PowerGate
-from runner.verify.gates.self_test import SelfTests, documented, self_test, settle
+from runner.verify.gates.self_test import (
+    SelfTests,
+    documented_inputs,
+    run_self_test,
+    settle_not_finite,
+)
 from runner.verify.gates.steps import StepGate
 from runner.verify.guard.extra_files import faults
 from runner.verify.guard.foreign_files import ForeignFiles
@@ -35,9 +40,9 @@ from runner.verify.loading_files import CannotJudge, Files
 from runner.verify.options import VerifyOptions
 from runner.verify.results import Verification
 from runner.verify.runtime.arithmetic import exact_arithmetic
-from runner.verify.runtime.disk_cache import Spill
-from runner.verify.runtime.runner import Bench, spelled_operations
-from runner.verify.runtime.weight_streaming import Streaming, told
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.runner import ForwardRunner, disable_fused_paths
+from runner.verify.runtime.weight_streaming import WeightStreaming, describe_streaming
 
 
 def judge(
@@ -57,19 +62,19 @@ def _judge(
     directory: Path, options: VerifyOptions, findings: Findings, *, own: bool
 ) -> Verification:
     tests = SelfTests()
-    streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
-    bench = Bench(directory, options, streaming=streaming)
+    streaming = WeightStreaming(options.memory_bytes or 0) if options.streamed else None
+    bench = ForwardRunner(directory, options, streaming=streaming)
     if streaming:
-        findings.warn(told(options.seed))
+        findings.warn(describe_streaming(options.seed))
     on_cpu = options.device == "cpu"
     alone: Alone | None = None
     with (
         ExitStack() as stack,
         streaming or nullcontext(),
         exact_arithmetic(options.device),
-        spelled_operations(),
-        _files(directory, bench, own=own) as files,
-        Spill(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
+        disable_fused_paths(),
+        _open_files(directory, bench, own=own) as files,
+        DiskCache(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
     ):
         with findings.gate("rules"):
             layout = read_layout(directory)
@@ -89,8 +94,8 @@ def _judge(
             findings.warn(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
         if layout.tree is not None:
             findings.advice += advice(layout.tree)
-            if known := _other_torch(layout.tree.metadata.torch_version):
-                findings.warn(f"taken apart with torch {known}; here it is {_release()}")
+            if known := _different_torch_release(layout.tree.metadata.torch_version):
+                findings.warn(f"taken apart with torch {known}; here it is {_torch_release()}")
             for package, known in layout.tree.metadata.packages.items():
                 if known != (here := known_as(package)):
                     findings.warn(f"taken apart with {package} {known}; here it is {here}")
@@ -119,10 +124,10 @@ def _judge(
             """
             for component in components:
                 if not findings.has("self-test", component) and component not in tests.not_finite:
-                    self_test(component, files, layout, bench, tests, findings)
+                    run_self_test(component, files, layout, bench, tests, findings)
             step_gate.judge_calls()
 
-        later = _may_be_witnessed(layout, bench)
+        later = _find_delayed_self_tests(layout, bench)
         with findings.gate("self-test"):
             self_tests(component for component in layout.components if component not in later)
         with findings.gate("composition"):
@@ -139,7 +144,7 @@ def _judge(
                     step_gate.judge(step)
         with findings.gate("self-test"):
             self_tests(layout.components)
-            settle(layout, tests, composition.kernels_not_finite, findings)
+            settle_not_finite(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
         if alone:
             alone.finish(composition.as_the_author_calls, composition.one_in_the_model)
@@ -154,7 +159,9 @@ def _judge(
 
 
 @contextmanager
-def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | ForeignFiles]:
+def _open_files(
+    directory: Path, bench: ForwardRunner, *, own: bool
+) -> Iterator[Files | ForeignFiles]:
     """Open the directory's files: trusted ones run in this process, others in worker processes."""
     if own:
         with Files(directory) as files:
@@ -165,7 +172,7 @@ def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | Fore
             yield ForeignFiles(directory, parts, original, bench.draws)
 
 
-def _reads_values(files: ForeignFiles, bench: Bench) -> bool:
+def _reads_values(files: ForeignFiles, bench: ForwardRunner) -> bool:
     """Return whether the original's operations may depend on values; True if it cannot run."""
     try:
         problem = files.problem()
@@ -178,15 +185,15 @@ def _reads_values(files: ForeignFiles, bench: Bench) -> bool:
     return model.kdrun_link.model.reads_values
 
 
-def _release(version: str = torch.__version__) -> str:
+def _torch_release(version: str = torch.__version__) -> str:
     """Return a version of torch without its build suffix, such as `+cu121`."""
     return version.partition("+")[0]
 
 
-def _other_torch(version: str) -> str | None:
+def _different_torch_release(version: str) -> str | None:
     """Return the torch release in a tree, if it is known and differs from the installed one."""
-    made = _release(version)
-    return None if made in {"unknown", _release()} else made
+    made = _torch_release(version)
+    return None if made in {"unknown", _torch_release()} else made
 
 
 def _missing_packages(path: Path) -> frozenset[str]:
@@ -198,7 +205,7 @@ def _missing_packages(path: Path) -> frozenset[str]:
     return frozenset(package for package, known in packages.items() if known == "missing")
 
 
-def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
+def _find_delayed_self_tests(layout: Layout, bench: ForwardRunner) -> set[str]:
     """Return components whose self-test waits for the composition, which may replace it.
 
     These are the root, and those of its kernels that may take the author's inputs: where they do,
@@ -214,10 +221,12 @@ def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
         return {root.path} if root is not None and kernel and not alone else set()
     if bench.beside:
         return {root.path}
-    inputs = set(documented(root))
+    inputs = set(documented_inputs(root))
     kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
     return {root.path} | {
-        path for path in kernels if any(set(documented(n)) <= inputs for n in layout.nodes(path))
+        path
+        for path in kernels
+        if any(set(documented_inputs(n)) <= inputs for n in layout.nodes(path))
     }
 
 
@@ -234,14 +243,14 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
     known: dict[tuple[str, str], str] = {}
     seeds = False
     with suppress(CannotJudge):  # the composition gate reports the fault
-        seeds = seeds_generators(parsed(layout.directory / ORIGINAL, ORIGINAL))
+        seeds = seeds_generators(parse_file(layout.directory / ORIGINAL, ORIGINAL))
     for component in layout.components:
         with findings.judging("rules", component):
-            tree = parsed(layout.directory / component, component)
+            tree = parse_file(layout.directory / component, component)
             kernel = layout.is_kernel(component)
             fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
             folder = component.partition("/")[0]
-            same = known.setdefault((folder, without_docstring(tree)), component)
+            same = known.setdefault((folder, dump_code(tree)), component)
             if same != component and not own:
                 fault = fault or f"is {same} again: one file a workload, used as often as it runs"
             if fault is None and layout.tree is not None and not layout.nodes(component):
@@ -254,11 +263,11 @@ def _judge_parents(layout: Layout, findings: Findings) -> None:
     for step in layout.steps:
         file = f"{step.folder}/refactored.py"
         with findings.judging("rules", file):
-            fault = parents_fault(parsed(layout.directory / file, file))
+            fault = parents_fault(parse_file(layout.directory / file, file))
             if fault:
                 findings.found("rules", file, fault)
     with findings.judging("rules", COMPOSITION_TEST):
-        fault = composed_fault(parsed(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
+        fault = composed_fault(parse_file(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
         if fault:
             findings.found("rules", COMPOSITION_TEST, fault)
 
@@ -273,7 +282,7 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
             return f"{node.id} is a {node.level} and has no children"
         if Path(node.path).parent.as_posix() != LEVEL_FOLDER[node.level]:
             return f"{node.id} is a {node.level}, its file is {node.path}"
-    if fault := _flat(tree):
+    if fault := _flat_tree_fault(tree):
         return fault
     if not tree.metadata.source_sha256:
         return None
@@ -286,7 +295,7 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
     return None
 
 
-def _flat(tree: Tree) -> str | None:
+def _flat_tree_fault(tree: Tree) -> str | None:
     """Return a fault if many kernels lie directly under a model without layers and fusions."""
     levels = {node.level for node in tree.nodes.values()}
     many = len(tree.root.children)

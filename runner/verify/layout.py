@@ -18,7 +18,7 @@ KERNEL_FOLDER = LEVEL_FOLDER["kernel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepFolder:
     """One folder of `steps/`: a parent rewritten as calls of its children."""
 
     folder: str
@@ -39,7 +39,7 @@ class Layout:
     """Reason in one line why there is no tree."""
     components: tuple[str, ...]
     """Relative paths of component files, kernels first: those in the tree and those on disk."""
-    steps: tuple[Step, ...]
+    steps: tuple[StepFolder, ...]
     refused: dict[str, str]
     """File -> fault of its place or kind; if there is any, no file of the directory may run."""
 
@@ -52,7 +52,7 @@ class Layout:
         """Return whether a component lies in the kernels' folder, which needs no tree."""
         return component.startswith(f"{KERNEL_FOLDER}/")
 
-    def step_of(self, component: str) -> Step | None:
+    def step_of(self, component: str) -> StepFolder | None:
         """Return the step that takes a component apart."""
         return next((step for step in self.steps if step.parent == component), None)
 
@@ -76,19 +76,19 @@ def read_layout(directory: Path) -> Layout:
         path.relative_to(directory).as_posix()
         for folder in LEVEL_FOLDER.values()
         for path in directory.glob(f"{folder}/*.py")
-        if path.name != "__init__.py" or (_bytes(path) or b"").strip()
+        if path.name != "__init__.py" or (_read_bytes(path) or b"").strip()
     }
     in_tree = {node.path for node in tree.nodes.values()} if tree else set()
     components = sorted(on_disk | in_tree, key=lambda path: (path.partition("/")[0], path))
     folders = sorted(
         (path for path in directory.glob("steps/*") if path.is_dir()), key=_step_number
     )
-    texts = {path: _bytes(directory / path) for path in components}
-    steps = tuple(_step(directory, folder, texts) for folder in folders)
-    return Layout(directory, tree, fault, tuple(components), steps, _refused(directory, tree))
+    texts = {path: _read_bytes(directory / path) for path in components}
+    steps = tuple(_read_step(directory, folder, texts) for folder in folders)
+    return Layout(directory, tree, fault, tuple(components), steps, _find_refusals(directory, tree))
 
 
-def weight_map(step: Path) -> dict[str, str]:
+def read_weight_map(step: Path) -> dict[str, str]:
     """Read a step's weight_map.json and return its inverse: refactored name -> original name.
 
     CannotJudge if it is missing, or maps a name to anything but a name or a list of names.
@@ -112,7 +112,7 @@ def weight_map(step: Path) -> dict[str, str]:
     return mapping
 
 
-def as_names(value: object, where: str) -> dict[str, str]:
+def require_name_map(value: object, where: str) -> dict[str, str]:
     """Return a value that is a map of names to names; CannotJudge if it is anything else."""
     if not isinstance(value, dict):
         raise CannotJudge(f"{where} is {type(value).__name__}, not a map of names to names")
@@ -122,7 +122,7 @@ def as_names(value: object, where: str) -> dict[str, str]:
     return value
 
 
-def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
+def _find_refusals(directory: Path, tree: Tree | None) -> dict[str, str]:
     """Return special files, links that leave the directory, and tree paths that leave it."""
     found = {}
     for path in sorted(directory.rglob("*")):
@@ -146,18 +146,18 @@ def _leads_inside(link: Path, directory: Path) -> bool:
         return False
 
 
-def _step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> Step:
+def _read_step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> StepFolder:
     kernels_last = sorted(texts, reverse=True)
-    parent = _same(_bytes(folder / ORIGINAL), "", texts, kernels_last)
+    parent = _find_same_file(_read_bytes(folder / ORIGINAL), "", texts, kernels_last)
     children = {
-        path.stem: _same(_bytes(path), path.name, texts, sorted(texts))
+        path.stem: _find_same_file(_read_bytes(path), path.name, texts, sorted(texts))
         for path in sorted((folder / CHILDREN).glob("*.py"))
         if path.name != "__init__.py"
     }
-    return Step(folder.relative_to(directory).as_posix(), parent, children)
+    return StepFolder(folder.relative_to(directory).as_posix(), parent, children)
 
 
-def _same(
+def _find_same_file(
     text: bytes | None, name: str, texts: dict[str, bytes | None], order: list[str]
 ) -> str | None:
     """Return the component file with these bytes, preferably one with this name."""
@@ -166,7 +166,7 @@ def _same(
     return next(iter(named or same), None)
 
 
-def _bytes(path: Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
         return read_file(path)
     except OSError:

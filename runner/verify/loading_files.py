@@ -20,7 +20,7 @@ from runner.errors import KdrunError
 from runner.problems import LoadedProblem, Problem, load_problem, out_of_memory, read_problem
 from runner.torch_internals import pop_modes, stack_depths
 from runner.untrusted_files import read_file
-from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.runtime.output_leaves import MissingValuesError
 
 CHILDREN = "children"
 _LONGEST_REASON = 300
@@ -41,20 +41,20 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
     modes = (*stack_depths(), torch.is_grad_enabled())
     try:
         yield
-        if _leave_modes(modes):
+        if _restore_modes(modes):
             raise CannotJudge(f"{what}: leaves torch in another mode, such as a default device")
-    except (CannotJudge, ValuesNeeded, MemoryError):
+    except (CannotJudge, MissingValuesError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         if out_of_memory(error):
             raise MemoryError(_one_line(str(error))) from error
-        said = _described(error, directory)
+        said = _describe_error(error, directory)
         raise CannotJudge(said if said.startswith(f"{what}: ") else f"{what}: {said}") from error
     finally:
-        _leave_modes(modes)
+        _restore_modes(modes)
 
 
-def _leave_modes(before: tuple[int, int, bool]) -> bool:
+def _restore_modes(before: tuple[int, int, bool]) -> bool:
     """Remove the torch modes that were entered since; return whether there were any."""
     now = (*stack_depths(), torch.is_grad_enabled())
     pop_modes(*before[:2])
@@ -137,7 +137,7 @@ class Files:
         """Run a text in place of a file and return its module."""
         module = ModuleType("_kdrun_text")
         module.__file__ = str(path)
-        with foreign_code(relative(path, self.directory), self.directory):
+        with foreign_code(relative_path(path, self.directory), self.directory):
             exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
         return module
 
@@ -154,7 +154,7 @@ class Files:
         package = ModuleType(CHILDREN)
         package.__path__ = [str(step.resolve() / CHILDREN)]
         package.__file__ = str(step.resolve() / CHILDREN / "__init__.py")
-        before = {name: sys.modules.pop(name) for name in _loaded_children()}
+        before = {name: sys.modules.pop(name) for name in _children_module_names()}
         sys.modules[CHILDREN] = package
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
@@ -164,12 +164,12 @@ class Files:
                 setattr(package, child.stem, module)
             return self.load(step / "refactored.py")
         finally:
-            for name in _loaded_children():
+            for name in _children_module_names():
                 del sys.modules[name]
             sys.modules.update(before)
 
     def _run(self, path: Path, name: str) -> ModuleType:
-        where = relative(path, self.directory)
+        where = relative_path(path, self.directory)
         try:
             source = read_file(path)
         except OSError as error:
@@ -185,43 +185,43 @@ class Files:
         """Compile a source once, however many copies of it the steps' children hold."""
         if source not in self._compiled:
             self._compiled[source] = compile(source, path, "exec", dont_inherit=True)
-        return _moved(self._compiled[source], path)
+        return _with_file_name(self._compiled[source], path)
 
     def _is_ours(self, module: Any) -> bool:
         file = getattr(module, "__file__", None)
         return isinstance(file, str) and Path(file).is_relative_to(self.directory)
 
 
-def attribute(module: ModuleType, name: str, directory: Path) -> Any:
+def require_attribute(module: ModuleType, name: str, directory: Path) -> Any:
     """Return an attribute of a module; CannotJudge if the file does not define it."""
     try:
         return getattr(module, name)
     except AttributeError:
-        where = relative(Path(str(module.__file__)), directory)
+        where = relative_path(Path(str(module.__file__)), directory)
         raise CannotJudge(f"{where}: no {name}") from None
 
 
-def relative(path: Path, directory: Path) -> str:
+def relative_path(path: Path, directory: Path) -> str:
     """Return a file's path inside the decomposition, by which messages name it."""
     path, directory = path.absolute(), directory.resolve()
     return path.relative_to(directory).as_posix() if path.is_relative_to(directory) else str(path)
 
 
-def _described(error: BaseException, directory: Path) -> str:
+def _describe_error(error: BaseException, directory: Path) -> str:
     message = _one_line(str(error))
     if isinstance(error, KdrunError):
         return message.replace(f"{directory.resolve()}/", "")
-    where = _innermost(error.__traceback__, directory)
+    where = _innermost_line(error.__traceback__, directory)
     name = type(error).__name__
     return f"{name}: {message}{where}" if message else f"{name}{where}"
 
 
-def _innermost(trace: TracebackType | None, directory: Path) -> str:
+def _innermost_line(trace: TracebackType | None, directory: Path) -> str:
     """Return the innermost line of the decomposition in a traceback, in parentheses."""
     for frame in reversed(traceback.extract_tb(trace)):
         path = Path(frame.filename)
         if path.is_absolute() and path.is_relative_to(directory.resolve()):
-            return f" ({relative(path, directory)}:{frame.lineno})"
+            return f" ({relative_path(path, directory)}:{frame.lineno})"
     return ""
 
 
@@ -230,15 +230,18 @@ def _one_line(message: str) -> str:
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
-def _moved(code: CodeType, path: str) -> CodeType:
+def _with_file_name(code: CodeType, path: str) -> CodeType:
     """Return the same code with another file name, also in nested functions."""
     if code.co_filename == path:
         return code
-    inner = (_moved(each, path) if isinstance(each, CodeType) else each for each in code.co_consts)
+    inner = (
+        _with_file_name(each, path) if isinstance(each, CodeType) else each
+        for each in code.co_consts
+    )
     return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
-def _loaded_children() -> list[str]:
+def _children_module_names() -> list[str]:
     """Return the names in sys.modules of the `children` package and its modules."""
     named = [name for name in sys.modules if name.startswith(CHILDREN)]
     return [name for name in named if name == CHILDREN or name.startswith(f"{CHILDREN}.")]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 GIB = 1 << 30
-FULL = 0.9
+USABLE_SHARE = 0.9
 """Share of the memory that may be used while an output stays in memory."""
 EXAMINED_BYTES = 1 << 28
 """Largest size of inputs that are changed, one at a time, to see whether the output changes."""
@@ -47,14 +47,17 @@ class VerifyOptions:
     @property
     def spill_bytes(self) -> int:
         """Size from which on an output waits on disk while the other side runs."""
-        return GIB if self.memory_bytes is None else spilled_from(self.memory_bytes)
+        return GIB if self.memory_bytes is None else disk_cache_threshold(self.memory_bytes)
 
 
-def spilled_from(memory_bytes: int) -> int:
+def disk_cache_threshold(memory_bytes: int) -> int:
     """Return the size from which on an output leaves memory, unless there is room for it."""
     return max(1 << 20, min(GIB, memory_bytes // 16))
 
 
-def stays(size: int, peak_bytes: int, memory_bytes: int) -> bool:
+def stays_in_memory(size: int, peak_bytes: int, memory_bytes: int) -> bool:
     """Return whether an output stays in memory during the next run, which peaks as this one did."""
-    return size < spilled_from(memory_bytes) or peak_bytes + size <= FULL * memory_bytes
+    return (
+        size < disk_cache_threshold(memory_bytes)
+        or peak_bytes + size <= USABLE_SHARE * memory_bytes
+    )

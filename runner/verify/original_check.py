@@ -10,11 +10,11 @@ from runner.verify.gates.compare import COMPOSITION, compare
 from runner.verify.options import VerifyOptions
 from runner.verify.runtime.arithmetic import exact_arithmetic
 from runner.verify.runtime.output_leaves import leaves
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
-_SHOWN = 4
+_MAX_DESCRIBED = 4
 """Number of inputs that a message describes; the others are counted."""
-_LONGEST = 40
+_MAX_VALUE_LENGTH = 40
 
 
 def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
@@ -27,11 +27,11 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
         ProblemError: it fails, on the inputs that the message describes, or its second run gives
             another result.
     """
-    bench = Bench(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
+    bench = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
     loaded = load_problem(problem)
     for trial in range(options.trials):
         with exact_arithmetic("cpu"):
-            first, second = (_run(loaded, bench, trial) for _ in range(2))
+            first, second = (_run_problem(loaded, bench, trial) for _ in range(2))
         difference = compare(first, second, COMPOSITION)
         if difference.reason:
             what = (
@@ -42,7 +42,7 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
             raise ProblemError(problem.path, what, hint=hint)
 
 
-def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
+def _run_problem(loaded: LoadedProblem, bench: ForwardRunner, trial: int) -> object:
     bench.seed(trial)
     model = loaded.build().train(bench.options.mode == "train")
     bench.seed(trial)
@@ -61,19 +61,21 @@ def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
 def describe_inputs(inputs: Inputs) -> str:
     """Return a description such as `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
     args, kwargs = inputs
-    described = [_described(leaf) for _, leaf in leaves(args)]
+    described = [_describe_value(leaf) for _, leaf in leaves(args)]
     described += [
-        f"{name}={_described(leaf)}" for key in kwargs for name, leaf in leaves(kwargs[key], key)
+        f"{name}={_describe_value(leaf)}"
+        for key in kwargs
+        for name, leaf in leaves(kwargs[key], key)
     ]
     if not described:
         return "none"
-    more = [f"{len(described) - _SHOWN} more"] if len(described) > _SHOWN else []
-    return ", ".join(described[:_SHOWN] + more)
+    more = [f"{len(described) - _MAX_DESCRIBED} more"] if len(described) > _MAX_DESCRIBED else []
+    return ", ".join(described[:_MAX_DESCRIBED] + more)
 
 
-def _described(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
-        return repr(value)[:_LONGEST]
+        return repr(value)[:_MAX_VALUE_LENGTH]
     kind = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if value.dtype is torch.bool:
         return kind

@@ -29,7 +29,7 @@ _METADATA: dict[str, Any] = {
     "kernel_instances": 0,
 }
 """Values for metadata that a foreign tree leaves out; no gate reads them."""
-_ROUNDS = 4
+_MAX_REPAIRS = 4
 
 
 def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
@@ -49,20 +49,20 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     if fault := version_fault(text):
         return None, f"{TREE_FILE}: {fault}; {ANEW}"
     completed = {
-        "metadata": _completed_metadata(document.get("metadata")),
-        "nodes": _completed_nodes(document["nodes"]),
+        "metadata": _complete_metadata(document.get("metadata")),
+        "nodes": _complete_nodes(document["nodes"]),
         "data_flow": [],
     }
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_REPAIRS):
         try:
             return Tree.model_validate(completed), None
         except ValidationError as error:
-            if not _forgotten(completed, error):
-                return None, f"{TREE_FILE}: {_told(error)}"
+            if not _drop_invalid_metadata(completed, error):
+                return None, f"{TREE_FILE}: {_describe_validation_error(error)}"
     return None, f"{TREE_FILE}: cannot be understood"
 
 
-def mode_of(directory: Path) -> Literal["eval", "train"] | None:
+def read_mode(directory: Path) -> Literal["eval", "train"] | None:
     """Return the mode that a tree names; None if it names none."""
     try:
         said = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
@@ -71,20 +71,20 @@ def mode_of(directory: Path) -> Literal["eval", "train"] | None:
     return said if said in ("eval", "train") else None
 
 
-def _completed_metadata(given: Any) -> dict[str, Any]:
+def _complete_metadata(given: Any) -> dict[str, Any]:
     return _METADATA | given if isinstance(given, dict) else dict(_METADATA)
 
 
-def _completed_nodes(given: dict[str, Any] | list[Any]) -> dict[str, Any]:
-    pairs = given.items() if isinstance(given, dict) else ((_id(n), n) for n in given)
-    return {str(name): _completed_node(str(name), node) for name, node in pairs}
+def _complete_nodes(given: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    pairs = given.items() if isinstance(given, dict) else ((_node_id(n), n) for n in given)
+    return {str(name): _complete_node(str(name), node) for name, node in pairs}
 
 
-def _id(node: Any) -> str:
+def _node_id(node: Any) -> str:
     return str(node.get("id", "")) if isinstance(node, dict) else ""
 
 
-def _completed_node(name: str, node: Any) -> Any:
+def _complete_node(name: str, node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     known = {key: value for key, value in node.items() if key in Node.model_fields}
@@ -96,7 +96,7 @@ def _completed_node(name: str, node: Any) -> Any:
     return with_names(plain | known)
 
 
-def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
+def _drop_invalid_metadata(document: dict[str, Any], error: ValidationError) -> bool:
     """Remove invalid metadata, or reset it to the default; return whether there was any."""
     found = False
     for item in error.errors():
@@ -111,7 +111,7 @@ def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
     return found
 
 
-def _told(error: ValidationError) -> str:
+def _describe_validation_error(error: ValidationError) -> str:
     first = error.errors()[0]
     where = [str(part) for part in first["loc"]]
     what = first["msg"].removeprefix("Value error, ")

@@ -24,7 +24,7 @@ def write_reports(directory: Path, verification: Verification) -> None:
     steps = sorted(path for path in directory.glob("steps/*") if path.is_dir())
     now = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
     _write(directory / "verification" / "test_results.json", now | document)
-    of_steps = {path.name: _of_step(path.name, verification) for path in steps}
+    of_steps = {path.name: _step_report(path.name, verification) for path in steps}
     summary = {
         "status": verification.status,
         "steps_total": len(steps),
@@ -34,7 +34,7 @@ def write_reports(directory: Path, verification: Verification) -> None:
     _write(directory / "verification" / "step_verification_summary.json", now | summary)
     coverage = {
         "equal": bool(verification.coverage) and all(c.equal for c in verification.coverage),
-        "components": [_coverage(item) for item in verification.coverage],
+        "components": [_coverage_document(item) for item in verification.coverage],
     }
     _write(directory / "verification" / "coverage_summary.json", now | coverage)
     if verification.power is not None:
@@ -42,7 +42,7 @@ def write_reports(directory: Path, verification: Verification) -> None:
     for path in steps:
         _write(path / "verification_result.json", of_steps[path.name])
         found = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
-        report = _coverage(found[0]) if found else {"verdict": "not_run"}
+        report = _coverage_document(found[0]) if found else {"verdict": "not_run"}
         _write(path / "coverage_report.json", report)
     _write_status(directory, verification.status)
     _write_section(directory, verification)
@@ -73,7 +73,7 @@ def write_power(path: Path, power: Power) -> None:
     _write(path, power.model_dump(mode="json"))
 
 
-def _of_step(name: str, verification: Verification) -> dict[str, Any]:
+def _step_report(name: str, verification: Verification) -> dict[str, Any]:
     """Return the report on one step; it passed if it was compared and no check has a reason."""
     folder = f"steps/{name}"
     checks = [
@@ -92,26 +92,26 @@ def _of_step(name: str, verification: Verification) -> dict[str, Any]:
         "trials": verification.trials,
         "mode": verification.mode,
         "torch_version": verification.torch_version,
-        "checks": [_check(check) for check in checks],
+        "checks": [_check_document(check) for check in checks],
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check_document(check: Check) -> dict[str, Any]:
     document: dict[str, Any] = check.model_dump(mode="json", exclude_none=True)
     return document
 
 
-def _coverage(coverage: Coverage) -> dict[str, Any]:
+def _coverage_document(coverage: Coverage) -> dict[str, Any]:
     verdict = {"verdict": "passed" if coverage.equal else "failed"}
     return verdict | coverage.model_dump(mode="json")
 
 
-def _finite(value: Any) -> Any:
+def _replace_infinity(value: Any) -> Any:
     """Replace infinity, which JSON cannot hold, by a word; it means that shapes differ."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _replace_infinity(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [_replace_infinity(item) for item in value]
     return "Infinity" if value == float("inf") else value
 
 
@@ -133,5 +133,5 @@ def _write_section(directory: Path, verification: Verification) -> None:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_finite(document), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_replace_infinity(document), indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")

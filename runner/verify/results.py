@@ -48,11 +48,11 @@ NOT_FINITE = "gives NaN or infinity"
 """Beginning of a self-test's reason where the component's own inputs may be the cause."""
 
 
-class _Document(BaseModel):
+class _ResultDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
-class Check(_Document):
+class Check(_ResultDocument):
     """One component under one gate."""
 
     gate: GateName
@@ -96,7 +96,7 @@ class Check(_Document):
         return self
 
 
-class GateResult(_Document):
+class GateResult(_ResultDocument):
     """One gate over all components that it examined."""
 
     gate: GateName
@@ -111,17 +111,17 @@ class GateResult(_Document):
         """Require that verdict and difference follow from the checks; none means `not_run`."""
         if any(check.gate != self.gate for check in self.checks):
             raise ValueError(f"a check of another gate among those of {self.gate}")
-        if self.verdict != worst([check.verdict for check in self.checks]):
+        if self.verdict != worst_verdict([check.verdict for check in self.checks]):
             raise ValueError(f"{self.gate}: {self.verdict} is not what its checks say")
-        if self.max_diff != largest(self.checks):
+        if self.max_diff != largest_difference(self.checks):
             raise ValueError(f"{self.gate}: max_diff={self.max_diff} is not what its checks say")
         return self
 
     @classmethod
     def of(cls, gate: GateName, checks: list[Check]) -> Self:
         """Return the result that follows from a gate's checks."""
-        verdict = worst([check.verdict for check in checks])
-        return cls(gate=gate, verdict=verdict, checks=checks, max_diff=largest(checks))
+        verdict = worst_verdict([check.verdict for check in checks])
+        return cls(gate=gate, verdict=verdict, checks=checks, max_diff=largest_difference(checks))
 
 
 _FROM_BAD_TO_GOOD = (
@@ -134,17 +134,17 @@ _FROM_BAD_TO_GOOD = (
 )
 
 
-def worst(verdicts: list[Verdict]) -> Verdict:
+def worst_verdict(verdicts: list[Verdict]) -> Verdict:
     """Return the worst of some verdicts; `not_run` if there are none."""
     return min(verdicts, key=_FROM_BAD_TO_GOOD.index, default=Verdict.NOT_RUN)
 
 
-def largest(checks: list[Check]) -> float | None:
+def largest_difference(checks: list[Check]) -> float | None:
     """Return the largest difference that was measured."""
     return max((check.max_diff for check in checks if check.max_diff is not None), default=None)
 
 
-class OperationCount(_Document):
+class OperationCount(_ResultDocument):
     """Number of compute operations of one kind at one set of shapes."""
 
     operation: str
@@ -154,7 +154,7 @@ class OperationCount(_Document):
     """Source lines that run it, `file:line`; only the first few."""
 
 
-class Coverage(_Document):
+class Coverage(_ResultDocument):
     """Compute operations of a model against those of the kernels that replace it, as multisets."""
 
     component: str
@@ -176,7 +176,7 @@ class Coverage(_Document):
         return not self.missing and not self.extra
 
 
-class Verification(_Document):
+class Verification(_ResultDocument):
     """The verdict on one decomposition directory, with all that led to it."""
 
     schema_version: int = SCHEMA_VERSION
@@ -237,7 +237,7 @@ class Verification(_Document):
         return self.gates[GATES_WITH_POWER.index(name)]
 
 
-def findings(gates: list[GateResult], most: int) -> list[str]:
+def list_faults(gates: list[GateResult], most: int) -> list[str]:
     """Return the first `limit` faults to act on, a line each, the first failure first."""
     bad = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
     bad.sort(key=lambda check: check.verdict is not Verdict.FAILED)
@@ -254,7 +254,7 @@ def first_failure(gates: list[GateResult]) -> str | None:
     return f"{unlooked[0]}: {Verdict.NOT_RUN}" if unlooked else None
 
 
-def given_bad_inputs(gates: list[GateResult]) -> frozenset[str]:
+def components_with_bad_inputs(gates: list[GateResult]) -> frozenset[str]:
     """Return components that gave NaN or raised on their own inputs, if that is the only fault."""
     faults = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
     bad = frozenset(check.component for check in faults if check.gate == "self-test")

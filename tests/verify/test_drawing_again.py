@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 import torch
 
-from runner.verify.runtime.random_blocks import Draws, DrawsOther
+from runner.verify.runtime.random_blocks import DifferentDrawError, Draws
 
 MANY = 1 << 17
 
@@ -79,7 +79,7 @@ def test_nobody_changes_what_it_was_given(again, change):
             seen.append(draw())
             change(seen[0])
 
-    with pytest.raises(DrawsOther):
+    with pytest.raises(DifferentDrawError):
         again(draw, second)
     assert torch.equal(seen[0], as_it_was)
 
@@ -87,7 +87,7 @@ def test_nobody_changes_what_it_was_given(again, change):
 def test_much_that_is_not_there_is_not_drawn_to_be_compared(again, monkeypatch):
     monkeypatch.setattr("runner.verify.runtime.random_blocks.DRAWN_AGAIN_BYTES", 1 << 10)
 
-    with pytest.raises(DrawsOther, match="something else"):
+    with pytest.raises(DifferentDrawError, match="something else"):
         again(lambda: torch.rand(MANY), lambda: torch.randn(MANY))
 
 

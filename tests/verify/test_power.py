@@ -10,7 +10,7 @@ from runner.verify import GATES, VerifyOptions, verify, write_reports
 from runner.verify.gates.compare import Tolerance
 from runner.verify.gates.mutants import edits
 from runner.verify.gates.power_report import KernelPower, MutantResult, Power
-from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.disk_cache import DiskCache
 from runner.verify.runtime.replay import Recording
 
 IN_THIS_PROCESS = True
@@ -278,7 +278,7 @@ class _Parent(nn.Module):
 
 
 def _recorded(parent, x):
-    recording = Recording(dict(parent.parts.named_children()), Spill(1 << 20), "cpu")
+    recording = Recording(dict(parent.parts.named_children()), DiskCache(1 << 20), "cpu")
     with recording.taking():
         parent(x)
     return recording

@@ -36,8 +36,8 @@ from runner.verify import VerifyOptions, write_reports
 from runner.verify import verify as verify_directory
 from runner.verify.options import DRAWN_AGAIN_BYTES
 from runner.verify.original_check import raise_if_original_fails
-from runner.verify.results import Verdict, findings, given_bad_inputs
-from runner.verify.runtime.memory_fit import needs
+from runner.verify.results import Verdict, components_with_bad_inputs, list_faults
+from runner.verify.runtime.memory_fit import plan_memory
 
 rows_of_all_formulas()  # It takes 0.15 s; here the server does it once for all its children.
 
@@ -123,7 +123,7 @@ def decompose(argument: str) -> str:
             capture=metadata.capture,
             estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
-        needed, _ = needs(tree, task.most_memory_bytes, device)
+        needed, _ = plan_memory(tree, task.most_memory_bytes, device)
         if needed > task.memory_bytes:
             return Record(
                 status="too_large",
@@ -189,7 +189,7 @@ def _verified(
     except DecompositionError:
         streamed = False  # the gates say what is wrong with it
     else:
-        _, streamed = needs(tree, task.most_memory_bytes, device)
+        _, streamed = plan_memory(tree, task.most_memory_bytes, device)
         if streamed and problem is None:
             needed = too_large(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
             reason = f"{needed}; weights are streamed only where kdrun has just written the files"
@@ -227,8 +227,8 @@ def _verified(
         health=verification.health,
         warnings=verification.warnings,
         peak_device_bytes=_peak_device_bytes(device),
-        findings=findings(verification.gates, MOST_FINDINGS),
-        given_bad_inputs=given_bad_inputs(verification.gates),
+        findings=list_faults(verification.gates, MOST_FINDINGS),
+        given_bad_inputs=components_with_bad_inputs(verification.gates),
         verification=None if write else verification.model_dump(mode="json"),
     )
 

@@ -20,7 +20,7 @@ from runner.prompts import Facts
 from runner.store.key_layout import unsafe
 from runner.store.result import RESULT_FILE, Figures
 from runner.tree.document import TREE_FILE, Level, Metadata, Tree
-from runner.verify.reading_trees import mode_of, read_tree
+from runner.verify.reading_trees import read_mode, read_tree
 
 ORIGINAL = "original.py"
 _IGNORED = {"__pycache__", ".git"}
@@ -66,7 +66,7 @@ def take(output: Path, built: Path, source: Source) -> list[str]:
         return [f"nothing was delivered: {output} is empty", *found]
     if not (output / ORIGINAL).exists():
         found.append(f"{ORIGINAL}: is missing; copy the problem's file")
-    said = mode_of(built) or "eval"
+    said = read_mode(built) or "eval"
     if said != source.mode:
         found.append(f"{TREE_FILE}: metadata say mode {said!r}, it is run in {source.mode!r}")
     return found

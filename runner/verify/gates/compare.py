@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from runner.quantities import counted
-from runner.verify.gates.difference import Difference, unequal
+from runner.verify.gates.difference import Difference, mismatch
 from runner.verify.runtime.output_leaves import (
-    Elsewhere,
+    OffloadedTensor,
     all_finite,
     as_tensor,
     is_tensor,
@@ -31,9 +31,9 @@ class Tolerance:
     atol: float
     max_diff: float = math.inf
 
-    def for_values(self, expected: torch.Tensor | Elsewhere) -> "Tolerance":
+    def for_values(self, expected: torch.Tensor | OffloadedTensor) -> "Tolerance":
         """Return the tolerance with atol multiplied by the scale of these values."""
-        return replace(self, atol=self.atol * _scale(expected)) if self.atol else self
+        return replace(self, atol=self.atol * _largest_magnitude(expected)) if self.atol else self
 
 
 EXACT = Tolerance(0.0, 0.0)
@@ -62,7 +62,7 @@ def compare(
 ) -> Difference:
     """Return the difference between two outputs: tensors, or nested tuples, lists or dicts."""
     if structure(expected) != structure(actual):
-        return unequal(f"{structure(actual)} instead of {structure(expected)}")
+        return mismatch(f"{structure(actual)} instead of {structure(expected)}")
     total = Difference()
     for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         total |= _compare_leaf(name, one, other, tolerances)
@@ -77,11 +77,13 @@ def compare_with_control(
     if found.reason:
         return found
     bitwise = found.bitwise_equal
-    noticed = would_notice(expected, actual, tolerances, bitwise=bitwise)
+    noticed = notices_enlarged_output(expected, actual, tolerances, bitwise=bitwise)
     return replace(found, noticed=noticed)
 
 
-def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]) -> bool:
+def outputs_differ(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> bool:
     """Return whether `compare` finds a difference; stop at the first piece that has one."""
     if structure(expected) != structure(actual):
         return True
@@ -92,7 +94,7 @@ def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, T
     )
 
 
-def identical(one: object, other: object) -> bool:
+def are_identical(one: object, other: object) -> bool:
     """Return whether two outputs have the same bits; stop at the first piece that differs."""
     if one is other:
         return True
@@ -103,7 +105,7 @@ def identical(one: object, other: object) -> bool:
             if mine != yours:
                 return False
             continue
-        if mine is yours or _one_place(mine, yours):
+        if mine is yours or _is_same_memory(mine, yours):
             continue
         first, second = as_tensor(mine), as_tensor(yours)
         if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
@@ -116,7 +118,7 @@ def identical(one: object, other: object) -> bool:
     return True
 
 
-def _one_place(one: object, other: object) -> bool:
+def _is_same_memory(one: object, other: object) -> bool:
     """Return whether two tensors are the same numbers in memory."""
     if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
         return False
@@ -128,7 +130,7 @@ def _one_place(one: object, other: object) -> bool:
     return mine == yours
 
 
-def would_notice(
+def notices_enlarged_output(
     expected: object,
     actual: object,
     tolerances: Mapping[torch.dtype, Tolerance],
@@ -144,18 +146,18 @@ def would_notice(
         if not is_tensor(one) or not is_tensor(other):
             continue
         if bitwise:
-            if any(not _same_bits(_real(p), _real(scaled(p))) for p in pieces_of(other)):
+            if any(not _same_bits(_as_real(p), _as_real(enlarge(p))) for p in pieces_of(other)):
                 return True
             continue
         tolerance = tolerances.get(as_tensor(one).dtype, EXACT).for_values(as_tensor(one))
         for piece, seen in zip(pieces_of(one), pieces_of(other), strict=True):
-            wrong = scaled(seen).to(piece.device)
-            if seen.numel() and _compare_piece(_real(piece), _real(wrong), tolerance).outside:
+            wrong = enlarge(seen).to(piece.device)
+            if seen.numel() and _compare_piece(_as_real(piece), _as_real(wrong), tolerance).outside:
                 return True
     return False
 
 
-def scaled(tensor: torch.Tensor) -> torch.Tensor:
+def enlarge(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor a hundredth larger; integers plus one, booleans inverted."""
     if tensor.dtype == torch.bool:
         return ~tensor
@@ -166,7 +168,7 @@ def scaled(tensor: torch.Tensor) -> torch.Tensor:
     return tensor * 1.01
 
 
-def compared_elements(output: object) -> int:
+def count_elements(output: object) -> int:
     """Return the number of elements in an output."""
     return sum(math.prod(as_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
 
@@ -181,25 +183,25 @@ def _compare_leaf(
 ) -> Difference:
     if not is_tensor(one):
         same = one == other or (one != one and other != other)
-        return Difference() if same else unequal(f"{name} is {other!r} instead of {one!r}")
+        return Difference() if same else mismatch(f"{name} is {other!r} instead of {one!r}")
     expected, actual = as_tensor(one), as_tensor(other)
     if tuple(expected.shape) != tuple(actual.shape):
-        return unequal(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
+        return mismatch(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
     if expected.dtype != actual.dtype:
-        return unequal(f"{name} is {_name(actual)} instead of {_name(expected)}")
+        return mismatch(f"{name} is {_dtype_text(actual)} instead of {_dtype_text(expected)}")
     for side in (expected, actual):
         if isinstance(side, torch.Tensor) and (side.layout != torch.strided or side.is_quantized):
-            return unequal(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
-    if isinstance(expected, Elsewhere) and isinstance(actual, torch.Tensor):
+            return mismatch(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
+    if isinstance(expected, OffloadedTensor) and isinstance(actual, torch.Tensor):
         agreed = expected.agrees(actual)
         if agreed:
             return agreed
     tolerance: Tolerance | None = None
-    seen = _Seen()
+    seen = _PieceDifference()
     total = 0
     for piece, value in zip(pieces_of(expected), pieces_of(actual), strict=True):
         total += piece.numel()
-        right, given = _real(piece), _real(value.to(piece.device))
+        right, given = _as_real(piece), _as_real(value.to(piece.device))
         if _same_bits(right, given):
             seen.not_finite |= not all_finite(right)
             continue
@@ -211,18 +213,18 @@ def _compare_leaf(
     return seen.difference(name, total, tolerance or EXACT)
 
 
-def _real(piece: torch.Tensor) -> torch.Tensor:
+def _as_real(piece: torch.Tensor) -> torch.Tensor:
     """Return complex numbers as pairs of real ones, other tensors unchanged."""
     piece = piece.resolve_conj()
     return torch.view_as_real(piece) if piece.dtype.is_complex else piece
 
 
-def _scale(expected: torch.Tensor | Elsewhere) -> float:
+def _largest_magnitude(expected: torch.Tensor | OffloadedTensor) -> float:
     """Return the largest finite magnitude, at most 1; stop at the first piece that reaches 1."""
     largest = 0.0
     for piece in pieces_of(expected):
         if piece.numel():
-            sizes = _real(piece).abs().nan_to_num_(0.0, 0.0, 0.0)
+            sizes = _as_real(piece).abs().nan_to_num_(0.0, 0.0, 0.0)
             largest = max(largest, float(sizes.max()))
         if largest >= 1.0:
             return 1.0
@@ -230,7 +232,7 @@ def _scale(expected: torch.Tensor | Elsewhere) -> float:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PieceDifference:
     """Difference of one piece, or of all pieces of a tensor so far."""
 
     max_diff: float = 0.0
@@ -241,7 +243,7 @@ class _Seen:
     """Number of elements that are NaN or infinite on one side, or differently on both."""
     not_finite: bool = False
 
-    def add(self, other: "_Seen") -> None:
+    def add(self, other: "_PieceDifference") -> None:
         self.max_diff = max(self.max_diff, other.max_diff)
         self.bitwise_equal &= other.bitwise_equal
         self.outside += other.outside
@@ -260,14 +262,16 @@ class _Seen:
         return Difference(self.max_diff, self.bitwise_equal, reason, self.not_finite)
 
 
-def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance) -> _Seen:
+def _compare_piece(
+    expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance
+) -> _PieceDifference:
     """Return the difference of two pieces in which some bit may differ."""
     if not expected.dtype.is_floating_point:
         different = expected != actual
         wide = torch.float64
         largest = float((expected.to(wide) - actual.to(wide)).abs().max())
         count = int(different.sum())
-        return _Seen(max(largest, 1.0) if count else 0.0, count == 0, count)
+        return _PieceDifference(max(largest, 1.0) if count else 0.0, count == 0, count)
     if expected.dtype.itemsize < 4:
         expected, actual = expected.float(), actual.float()
     same = (expected == actual) | (expected.isnan() & actual.isnan())
@@ -276,7 +280,7 @@ def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tole
     allowed = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
     outside = (~(diff <= allowed)).logical_and_(~same).logical_or_(odd)
     patterns = int(odd.sum())
-    return _Seen(
+    return _PieceDifference(
         math.inf if patterns else float(diff.max()),
         False,
         int(outside.sum()),
@@ -290,17 +294,17 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     if bits is None or one.dtype == torch.bool:
         return torch.equal(one, other)
     one, other = (t.resolve_conj().resolve_neg() for t in (one, other))
-    if one.shape == other.shape and _in_words(one) and _in_words(other):
+    if one.shape == other.shape and _is_word_aligned(one) and _is_word_aligned(other):
         return torch.equal(one.view(-1).view(torch.int64), other.view(-1).view(torch.int64))
     return torch.equal(one.view(bits), other.view(bits))
 
 
-def _in_words(tensor: torch.Tensor) -> bool:
+def _is_word_aligned(tensor: torch.Tensor) -> bool:
     """Return whether a tensor can be read 8 bytes at a time, which takes half the time."""
     size, begin = tensor.numel(), tensor.storage_offset()
     itemsize = tensor.dtype.itemsize
     return tensor.is_contiguous() and not (size * itemsize % 8 or begin * itemsize % 8)
 
 
-def _name(tensor: object) -> str:
+def _dtype_text(tensor: object) -> str:
     return str(getattr(tensor, "dtype", "?")).removeprefix("torch.")

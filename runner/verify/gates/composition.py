@@ -26,59 +26,65 @@ from runner.verify.gates.compare import (
     COMPOSITION,
     VACUOUS,
     compare_with_control,
-    compared_elements,
+    count_elements,
 )
 from runner.verify.gates.coverage import (
-    calls_of_the_author,
+    collect_author_calls,
+    compare_coverage,
     coverage_fault,
-    covered,
-    unread,
+    unread_weight_fault,
     work_of,
 )
 from runner.verify.gates.difference import Difference
 from runner.verify.gates.health import (
     UNEXAMINED,
     Health,
-    blindness,
     constant_output,
+    find_blind_spots,
     fingerprint,
     inputs_without_effect,
     weights_without_effect,
 )
-from runner.verify.gates.parent_source import parent_fault, parsed
-from runner.verify.gates.power import MODEL, Comparison, PowerGate, comparable
+from runner.verify.gates.parent_source import parent_fault, parse_file
+from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.root import RootGate
 from runner.verify.gates.self_test import (
     SelfTests,
-    components_in,
-    documented,
-    held_outside,
-    nothing_computed,
-    same_layout,
-    shown,
-    what_ran,
+    count_operation_names,
+    documented_inputs,
+    find_components,
+    forbid_computation,
+    format_metas,
+    has_same_layout,
+    outside_tensor_fault,
 )
 from runner.verify.gates.steps import StepGate
-from runner.verify.gates.training_state import state_fault
+from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
-    held_weights,
-    map_fault,
-    state_after,
-    table_of,
-    transfer,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+    transfer_weights,
+    weight_map_fault,
 )
-from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
-from runner.verify.loading_files import AnyFiles, AnyProblem, CannotJudge, attribute, foreign_code
+from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, require_name_map
+from runner.verify.loading_files import (
+    AnyFiles,
+    AnyProblem,
+    CannotJudge,
+    foreign_code,
+    require_attribute,
+)
 from runner.verify.original_check import describe_inputs
-from runner.verify.runtime.disk_cache import Spill
-from runner.verify.runtime.operation_watch import Call, Event
-from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.operation_watch import ComponentCall, Event
+from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, Inputs, SharedInputs
 
-_SHOWN = 5
+_MAX_NAMED_FILES = 5
 """Number of files that a remark names."""
 
 
@@ -89,8 +95,8 @@ class CompositionGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: Bench,
-        spill: Spill,
+        bench: ForwardRunner,
+        spill: DiskCache,
         tests: SelfTests,
         power: PowerGate,
         steps: StepGate,
@@ -122,7 +128,7 @@ class CompositionGate:
         findings = self.findings
         self._self_tests = self_tests
         with findings.judging("rules", COMPOSITION_TEST):
-            tree = parsed(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
+            tree = parse_file(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
             if fault := parent_fault(tree, "ComposedModel"):
                 findings.found("rules", COMPOSITION_TEST, fault)
         try:
@@ -145,15 +151,17 @@ class CompositionGate:
 
     def _compare(self, problem: AnyProblem) -> Difference:
         directory = self.bench.directory
-        with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
+        with forbid_computation(COMPOSITION_TEST, self.bench, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
-        attribute(test, "ComposedModel", directory)
-        mapping = as_names(attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS")
+        require_attribute(test, "ComposedModel", directory)
+        mapping = require_name_map(
+            require_attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS"
+        )
         total = Difference()
         for trial in range(self.bench.options.seeds):
             try:
                 total |= self._trial(problem, test, mapping, trial)
-            except ValuesNeeded:
+            except MissingValuesError:
                 with self.spill.values():
                     total |= self._trial(problem, test, mapping, trial)
             if total.reason:
@@ -190,7 +198,7 @@ class CompositionGate:
         if trial == 0:
             with findings.gate("self-test"):
                 self._self_tests()
-        with nothing_computed(COMPOSITION_TEST, bench, findings):
+        with forbid_computation(COMPOSITION_TEST, bench, findings):
             composed = bench.build_bare(
                 f"{COMPOSITION_TEST}: ComposedModel",
                 lambda: test.__dict__["ComposedModel"](),
@@ -198,10 +206,10 @@ class CompositionGate:
             )
         if seen:
             unused = frozenset(known.entries) - seen.weights_used
-            fault = map_fault(mapping, table_of(composed), known, unused)
+            fault = weight_map_fault(mapping, describe_weights(composed), known, unused)
             findings.found("weights", MODEL, fault)
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
-            transfer(held, composed, mapping)
+            transfer_weights(held, composed, mapping)
         places = {name: storage_of(tensor) for name, tensor in held.items()}
         del held
         found = self._kernels(composed) if trial == 0 else {}
@@ -209,17 +217,17 @@ class CompositionGate:
         waited = {file for _, file in found.values() if self._root.witness.waits_for(file)}
         actual, ran = self._run_composed(composed, found, inputs, trial, recording)
         self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # found in this very run
-        left = state_fault(state, composed, mapping)
+        left = compare_state(state, composed, mapping)
         if recording is None:
             del composed
         if seen and ran:
             self._judge_run(seen, ran)
-            findings.found("weights", MODEL, unread(mapping, places, seen, ran))
+            findings.found("weights", MODEL, unread_weight_fault(mapping, places, seen, ran))
         difference = compare_with_control(expected, actual, COMPOSITION) | left
-        if difference.reason is None and compared_elements(expected) == 0:
+        if difference.reason is None and count_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"
             findings.vacuous("composition", MODEL, reason, difference)
-        if recording and seen and ran and comparable(difference, ran.trace.outside):
+        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.outside):
             what = f"{COMPOSITION_TEST}: forward"
             self.power.judge(
                 Comparison(
@@ -245,13 +253,13 @@ class CompositionGate:
 
     def _run_original(
         self, problem: AnyProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
-    ) -> tuple[object, Weights, WeightTable, Seen | None, Weights]:
+    ) -> tuple[object, Weights, WeightTable, ForwardObservation | None, Weights]:
         bench = self.bench
         model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
         if bench.beside:
             bench.beside.original_built(model, trial)
         bench.vary(model, trial, frozenset(mapping.values()))
-        known, held = table_of(model), held_weights(model)
+        known, held = describe_weights(model), snapshot_weights(model)
         given = inputs.get()
         watch = bench.watch(model) if trial == 0 else None
         try:
@@ -259,7 +267,7 @@ class CompositionGate:
         except CannotJudge as error:
             inputs_of = f"inputs of seed {bench.options.seed + trial}"
             raise CannotJudge(f"{error}; {inputs_of}: {describe_inputs(given)}") from error
-        state = state_after(model) if bench.options.mode == "train" else {}
+        state = copy_buffers(model) if bench.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
         del given
@@ -276,7 +284,7 @@ class CompositionGate:
         inputs: SharedInputs,
         output: Any,
         is_small: bool,
-        seen: Seen,
+        seen: ForwardObservation,
     ) -> None:
         findings = self.findings
         for warning in inputs_without_effect(seen):
@@ -291,7 +299,7 @@ class CompositionGate:
             findings.not_examined = [UNEXAMINED]
         else:
             try:
-                health = blindness(
+                health = find_blind_spots(
                     self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
                 )
             except (MemoryError, RuntimeError) as error:
@@ -305,10 +313,10 @@ class CompositionGate:
     def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each kernel in the composed model."""
         directory = self.bench.directory
-        found = components_in(model, directory / KERNEL_FOLDER, directory)
+        found = find_components(model, directory / KERNEL_FOLDER, directory)
         if not found:
             self.findings.found("rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/")
-        self.findings.found("rules", COMPOSITION_TEST, held_outside(model, found))
+        self.findings.found("rules", COMPOSITION_TEST, outside_tensor_fault(model, found))
         return found
 
     def _run_composed(
@@ -318,7 +326,7 @@ class CompositionGate:
         inputs: SharedInputs,
         trial: int,
         recording: Recording | None,
-    ) -> tuple[object, Seen | None]:
+    ) -> tuple[object, ForwardObservation | None]:
         what = f"{COMPOSITION_TEST}: forward"
         given = inputs.get()
         if trial:
@@ -337,26 +345,29 @@ class CompositionGate:
         self.kernels_not_finite = watch.trace.not_finite
         return output, seen
 
-    def _judge_run(self, seen: Seen, ran: Seen) -> None:
+    def _judge_run(self, seen: ForwardObservation, ran: ForwardObservation) -> None:
         findings, trace = self.findings, ran.trace
         outside = trace.outside[0] if trace.outside else None
         findings.found("rules", COMPOSITION_TEST, outside)
         for component, what in trace.faults.items():
             findings.found("rules", component, what)
-        coverage = covered(MODEL, seen, ran)
+        coverage = compare_coverage(MODEL, seen, ran)
         findings.cover(coverage)
         findings.found("coverage", MODEL, coverage_fault(coverage))
-        authors = calls_of_the_author(seen.trace.events)
+        authors = collect_author_calls(seen.trace.events)
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
             if all(work_of(trace.events[slice(*c.operations)]) in authors for c in calls):
                 self.as_the_author_calls.add(component)
-            if all(_one(trace.events[slice(*c.operations)]) for c in calls):
+            if all(_has_one_operation(trace.events[slice(*c.operations)]) for c in calls):
                 self.one_in_the_model.add(component)
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
         if self._other_strides:
-            files, more = self._other_strides[:_SHOWN], len(self._other_strides) - _SHOWN
+            files, more = (
+                self._other_strides[:_MAX_NAMED_FILES],
+                len(self._other_strides) - _MAX_NAMED_FILES,
+            )
             rest = f" and {more} more" if more > 0 else ""
             told = f"in the model other strides than in their own inputs: {', '.join(files)}{rest}"
             self.findings.note(told)
@@ -364,7 +375,7 @@ class CompositionGate:
     def _kernel_files(self) -> set[str]:
         return {path for path in self.layout.components if self.layout.is_kernel(path)}
 
-    def _judge_calls(self, component: str, calls: list[Call], nodes: list[Node]) -> None:
+    def _judge_calls(self, component: str, calls: list[ComponentCall], nodes: list[Node]) -> None:
         """Compare a kernel file's calls with the tree's instances of it and with its own inputs."""
         contract = self.tests.contracts.get(component)
         for call in calls:
@@ -372,8 +383,8 @@ class CompositionGate:
                 self.findings.found(
                     "self-test",
                     component,
-                    f"get_inputs() gives {shown(contract.inputs)}, in the model it is called with"
-                    f" {shown(call.inputs)}",
+                    f"get_inputs() gives {format_metas(contract.inputs)},"
+                    f" in the model it is called with {format_metas(call.inputs)}",
                 )
         if self.layout.tree is None:
             return
@@ -381,17 +392,19 @@ class CompositionGate:
         if len(calls) != len(nodes):
             often, have = counted(len(calls), "time"), counted(len(nodes), "instance")
             fault = f"runs {often}, the tree has {have}"
-        elif Counter(call.inputs for call in calls) != Counter(map(documented, nodes)):
+        elif Counter(call.inputs for call in calls) != Counter(map(documented_inputs, nodes)):
             fault = "runs on other inputs than the tree says"
         self.findings.found("coverage", component, fault)
         strides = {call.strides for call in calls}
         if contract and any(
-            not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
+            not all(map(has_same_layout, [s for s, _ in contract.inputs], contract.strides, real))
             for real in strides
         ):
             self._other_strides.append(component)
 
-    def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
+    def _judge_kernel(
+        self, component: str, calls: list[ComponentCall], events: list[Event]
+    ) -> None:
         """Compare a kernel's operations in the model with those on its own, equal inputs."""
         contract = self.tests.contracts.get(component)
         if contract is None or contract.operations is None:
@@ -399,15 +412,18 @@ class CompositionGate:
         shapes = [shape for shape, _ in contract.inputs]
         for call in calls:
             same = contract.inputs == call.inputs and all(
-                map(same_layout, shapes, contract.strides, call.strides)
+                map(has_same_layout, shapes, contract.strides, call.strides)
             )
             seen = events[slice(*call.operations)]
-            ran, alone = what_ran(seen), contract.operations
+            ran, alone = count_operation_names(seen), contract.operations
             # Where the model computes an input from constants, the kernel's operations on it are
             # constant too.
-            less = alone - what_ran(seen, constants=True)
+            less = alone - count_operation_names(seen, constants=True)
             if same and (less or ran - alone):
-                told = f"{_names(ran)} in the model, {_names(contract.operations)} by itself"
+                told = (
+                    f"{_format_names(ran)} in the model,"
+                    f" {_format_names(contract.operations)} by itself"
+                )
                 self.findings.found("rules", component, f"runs {told}")
 
     def _health(self, total: Difference) -> None:
@@ -419,9 +435,9 @@ class CompositionGate:
             self.findings.warn("the output is the same for every seed")
 
 
-def _one(events: list[Event]) -> bool:
+def _has_one_operation(events: list[Event]) -> bool:
     return sum(not event.constant for event in events) <= 1
 
 
-def _names(operations: Counter[str]) -> str:
+def _format_names(operations: Counter[str]) -> str:
     return " + ".join(sorted(operations.elements())[:6]) or "nothing"

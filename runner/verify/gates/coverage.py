@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
 from runner.quantities import counted
-from runner.verify.gates.operation_identity import Operation
+from runner.verify.gates.operation_identity import DispatchedOperation
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.runtime.operation_watch import Event
-from runner.verify.runtime.runner import Seen
+from runner.verify.runtime.runner import ForwardObservation
 
-_SHOWN_PLACES = 3
-Work = frozenset[tuple[Operation, int]]
+_MAX_LINES = 3
+Work = frozenset[tuple[DispatchedOperation, int]]
 """Operations, each with the number of times that it ran."""
 
 
-def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
+def compare_coverage(
+    component: str, original: ForwardObservation, kernels: ForwardObservation
+) -> Coverage:
     """Return the coverage of one forward by another.
 
     Operations that depend on no input and no weight may be recomputed or not. Operations that reach
@@ -31,41 +33,45 @@ def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
     unused = [event for event, alive in live if not alive]
     also = zip(kernels.trace.events, kernels.alive, strict=True)
     ran = [(event, alive) for event, alive in also if not event.constant]
-    wanted, optional, have = _counts(required), _counts(unused), _counts(e for e, _ in ran)
-    reaching = _counts(event for event, alive in ran if alive)
+    wanted, optional, have = (
+        _count_operations(required),
+        _count_operations(unused),
+        _count_operations(e for e, _ in ran),
+    )
+    reaching = _count_operations(event for event, alive in ran if alive)
     optional.update(e.operation for e in original.trace.events if e.constant)
     optional.update(
-        Operation("copy", e.operation.outputs, (), e.operation.outputs)
+        DispatchedOperation("copy", e.operation.outputs, (), e.operation.outputs)
         for e, _ in live
         if e.into_part
     )
-    relaid = {_size(e.operation) for e, _ in live if e.relaid}
+    relaid = {_result_size(e.operation) for e, _ in live if e.relaid}
 
-    def without(counts: Counter[Operation]) -> Counter[Operation]:
+    def without(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
         """Remove the copies that only bring such a tensor into another order."""
         return Counter(
-            {o: n for o, n in counts.items() if o.name != "copy" or _size(o) not in relaid}
+            {o: n for o, n in counts.items() if o.name != "copy" or _result_size(o) not in relaid}
         )
 
     return Coverage(
         component=component,
         original_operations=len(required),
         kernel_operations=len(ran),
-        constant_operations=(_constants(original), _constants(kernels)),
+        constant_operations=(_count_constants(original), _count_constants(kernels)),
         unused_operations=len(unused),
-        missing=_listed(without(wanted - reaching), required),
-        extra=_listed(without(have - wanted - optional), [event for event, _ in ran]),
+        missing=_list_counts(without(wanted - reaching), required),
+        extra=_list_counts(without(have - wanted - optional), [event for event, _ in ran]),
     )
 
 
-def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
+def collect_author_calls(events: Iterable[Event]) -> set[Work]:
     """Return the work of each call of an author's function or module below the model's own forward.
 
     Consecutive calls from one line count as one call; the work of a single one of them is added,
     too.
     """
     found: set[Work] = set()
-    open_calls: list[tuple[str, Counter[Operation]]] = []
+    open_calls: list[tuple[str, Counter[DispatchedOperation]]] = []
 
     def close(depth: int) -> None:
         for _, work in open_calls[max(depth, 1) :]:  # the first is the model's own forward
@@ -79,19 +85,19 @@ def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
             continue
         lines = event.calls
         same = 0
-        while same < min(len(lines), len(open_calls)) and open_calls[same][0] == _caller(
+        while same < min(len(lines), len(open_calls)) and open_calls[same][0] == _call_key(
             lines, same
         ):
             same += 1
         close(same)
-        open_calls += [(_caller(lines, n), Counter()) for n in range(same, len(lines))]
+        open_calls += [(_call_key(lines, n), Counter()) for n in range(same, len(lines))]
         for _, work in open_calls:
             work[event.operation] += 1
     close(0)
     return found
 
 
-def _caller(lines: tuple[str, ...], n: int) -> str:
+def _call_key(lines: tuple[str, ...], n: int) -> str:
     """Return the key of a call: the calling line and the function, without its current line."""
     return f"{lines[n - 1] if n else ''} {lines[n].rpartition(':')[0]}"
 
@@ -101,8 +107,11 @@ def work_of(events: Iterable[Event]) -> Work:
     return frozenset(Counter(e.operation for e in events if not e.constant).items())
 
 
-def unread(
-    mapping: Mapping[str, str], places: Mapping[str, int], original: Seen, kernels: Seen
+def unread_weight_fault(
+    mapping: Mapping[str, str],
+    places: Mapping[str, int],
+    original: ForwardObservation,
+    kernels: ForwardObservation,
 ) -> str | None:
     """Return a fault if a weight reaches the original's output and not the kernels'.
 
@@ -127,25 +136,25 @@ def coverage_fault(coverage: Coverage) -> str | None:
     return None
 
 
-def _counts(events: Iterable[Event]) -> Counter[Operation]:
+def _count_operations(events: Iterable[Event]) -> Counter[DispatchedOperation]:
     return Counter(event.operation for event in events)
 
 
-def _size(operation: Operation) -> tuple[int, str]:
+def _result_size(operation: DispatchedOperation) -> tuple[int, str]:
     """Return the number of elements of an operation's first result, and their dtype."""
     shape, dtype = operation.outputs[0] if operation.outputs else ((), "")
     return prod(shape), dtype
 
 
-def _constants(seen: Seen) -> int:
+def _count_constants(seen: ForwardObservation) -> int:
     return sum(event.constant for event in seen.trace.events)
 
 
-def _listed(counts: Counter[Operation], events: list[Event]) -> list[OperationCount]:
-    places: dict[Operation, list[str]] = {operation: [] for operation in counts}
+def _list_counts(counts: Counter[DispatchedOperation], events: list[Event]) -> list[OperationCount]:
+    places: dict[DispatchedOperation, list[str]] = {operation: [] for operation in counts}
     for event in events:
         found = places.get(event.operation)
-        if found is not None and event.where not in found and len(found) < _SHOWN_PLACES:
+        if found is not None and event.where not in found and len(found) < _MAX_LINES:
             found.append(event.where)
     return [
         OperationCount(operation=str(operation), count=count, where=places[operation])

@@ -32,26 +32,26 @@ from runner.torch_internals import (
     without_guards,
 )
 from runner.verify.findings import Findings
-from runner.verify.gates.device_lines import Placing
-from runner.verify.gates.self_test import load_component, made
-from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
-from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.gates.device_lines import PlacementWatch
+from runner.verify.gates.self_test import load_component, make_model
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, StepFolder
+from runner.verify.loading_files import CannotJudge, Files, foreign_code, require_attribute
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.random_blocks import RepeatedDraws
-from runner.verify.runtime.runner import Bench, Inputs, holds_meta, placed
+from runner.verify.runtime.runner import ForwardRunner, Inputs, holds_meta_tensor, move_tensors
 
 _CPU = torch.device("cpu")
 _NO_GRADIENTS = "device_ready_queues_"
 """Part of torch's own assertion where it takes gradients on a device without hardware."""
-_NOT_JUDGED = "not judged on a device that is not the CPU"
+_SKIPPED = "not judged on a device that is not the CPU"
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
 """Errors that fake tensors raise where a program needs values."""
-_IS_NOT_THERE = (NotImplementedError, UnsupportedOperatorException)
+_MISSING_ON_DEVICE = (NotImplementedError, UnsupportedOperatorException)
 """Errors that torch raises for operations that the simulated device does not have."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _RunnableFile:
     """A file that has run: how to build its model and draw its inputs."""
 
     build: Callable[[], Any]
@@ -59,7 +59,7 @@ class _Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
+class _DeviceRun:
     """Devices of the outputs of a file that ran on the simulated device."""
 
     file: str
@@ -78,7 +78,9 @@ class _DoesNotRunError(CannotJudge):
 class DeviceGate:
     """Runs each file once on the simulated device, and again only if that fails."""
 
-    def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
+    def __init__(
+        self, files: Files, layout: Layout, bench: ForwardRunner, findings: Findings
+    ) -> None:
         self._files, self._layout = files.again(), layout
         self._bench, self._findings = bench, findings
         self._device = simulated_device()
@@ -99,9 +101,9 @@ class DeviceGate:
         finally:
             put_back()
 
-    def _judge_files(self, original: _Ran) -> None:
+    def _judge_files(self, original: _DeviceRun) -> None:
         root = self._layout.tree.root.path if self._layout.tree else None
-        ran: dict[str | None, _Ran | None] = {}
+        ran: dict[str | None, _DeviceRun | None] = {}
         for path in self._layout.components:
             ran[path] = self._judge(path, self._component, original if path == root else None)
         for step in self._layout.steps:
@@ -110,7 +112,7 @@ class DeviceGate:
                 self._judge(f"{step.folder}/refactored.py", self._step(step), parent)
         self._judge(COMPOSITION_TEST, self._composed, original)
 
-    def _original(self) -> _Ran | None:
+    def _original(self) -> _DeviceRun | None:
         """Run the problem's own file; if it fails, report the reason and return None."""
         try:
             return self._run(ORIGINAL, self._problem)
@@ -118,10 +120,12 @@ class DeviceGate:
             fault, unjudged = self._explain(ORIGINAL, self._problem, error)
         self._findings.nothing("device", ORIGINAL)
         why = f"itself does not run on one: {fault}" if fault else unjudged
-        self._findings.warn(f"{_NOT_JUDGED}: {ORIGINAL} {why}")
+        self._findings.warn(f"{_SKIPPED}: {ORIGINAL} {why}")
         return None
 
-    def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
+    def _judge(
+        self, file: str, load: Callable[[str], _RunnableFile], like: _DeviceRun | None
+    ) -> _DeviceRun | None:
         """Judge one file; return the devices of its outputs if it runs."""
         try:
             ran = self._run(file, load)
@@ -136,28 +140,30 @@ class DeviceGate:
         return ran
 
     def _explain(
-        self, file: str, load: Callable[[str], _Loaded], error: "_DoesNotRunError"
+        self, file: str, load: Callable[[str], _RunnableFile], error: "_DoesNotRunError"
     ) -> tuple[str | None, str]:
         """Return (fault, "") of a file that fails there, or (None, reason) if it is unknown."""
-        reason = _without(file, error)
-        if _began_with(error, _NEEDS_VALUES):
+        reason = _first_sentence(file, error)
+        if _was_caused_by(error, _NEEDS_VALUES):
             return None, f"cannot be run on shapes alone, since it reads values: {reason}"
         if error.fault:
             return error.fault, ""
         if _NO_GRADIENTS in str(error):
             return None, "takes gradients in forward, which the simulated device cannot"
-        if _began_with(error, _IS_NOT_THERE):
+        if _was_caused_by(error, _MISSING_ON_DEVICE):
             return None, f"cannot be run on the simulated device, which lacks something: {reason}"
         try:
             self._outputs(file, load, _CPU)
         except CannotJudge as on_cpu:
-            since = ", since it reads values" if _began_with(on_cpu, _NEEDS_VALUES) else ""
-            return None, f"cannot be run on shapes alone{since}: {_without(file, on_cpu)}"
+            since = ", since it reads values" if _was_caused_by(on_cpu, _NEEDS_VALUES) else ""
+            return None, f"cannot be run on shapes alone{since}: {_first_sentence(file, on_cpu)}"
         return f"runs on the CPU and not on {self._device}: {reason}", ""
 
-    def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
+    def _misplaced(
+        self, file: str, load: Callable[[str], _RunnableFile], like: _DeviceRun
+    ) -> str | None:
         """Return a fault that names an output on another device than `reference`, and its line."""
-        placing = Placing(self._bench.directory, file)
+        placing = PlacementWatch(self._bench.directory, file)
         outputs = self._outputs(file, load, self._device, placing)
         for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
             if tensor.device.type != device:
@@ -166,24 +172,24 @@ class DeviceGate:
                 return place + more
         return None
 
-    def _run(self, file: str, load: Callable[[str], _Loaded]) -> _Ran:
+    def _run(self, file: str, load: Callable[[str], _RunnableFile]) -> _DeviceRun:
         """Run a file on the device: quickly first, then, if that fails, watching each operation."""
         try:
             outputs = self._outputs(file, load, self._device)
         except CannotJudge:
-            placing = Placing(self._bench.directory, file)
+            placing = PlacementWatch(self._bench.directory, file)
             try:
                 outputs = self._outputs(file, load, self._device, placing)
             except CannotJudge as error:
                 raise _DoesNotRunError(str(error), placing.fault) from error
-        return _Ran(file, tuple(tensor.device.type for tensor in outputs))
+        return _DeviceRun(file, tuple(tensor.device.type for tensor in outputs))
 
     def _outputs(
         self,
         file: str,
-        load: Callable[[str], _Loaded],
+        load: Callable[[str], _RunnableFile],
         device: torch.device,
-        placing: Placing | None = None,
+        placing: PlacementWatch | None = None,
     ) -> list[torch.Tensor]:
         """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
         with foreign_code(file, self._bench.directory), torch.no_grad():
@@ -199,13 +205,13 @@ class DeviceGate:
             model.train(self._bench.options.mode == "train")
             if device != _CPU:
                 move(model, self._fake, device)
-                inputs = placed(inputs, self._moved)
+                inputs = move_tensors(inputs, self._moved)
             args, kwargs = inputs
             with (
                 without_guards(),
                 self._fake,
                 NumbersToDevice(),
-                ByShape(),
+                ShapeOnlyMode(),
                 placing or nullcontext(),
             ):
                 return tensors(plain(model(*args, **kwargs)))
@@ -227,11 +233,11 @@ class DeviceGate:
         except Exception:  # whatever the reason: fake tensors are tried next
             return None
         if isinstance(made, nn.Module):
-            return None if any(map(holds_meta, made.modules())) else made
-        stays = any(tensor.is_meta for tensor in tensors(placed(made, self._moved)))
+            return None if any(map(holds_meta_tensor, made.modules())) else made
+        stays = any(tensor.is_meta for tensor in tensors(move_tensors(made, self._moved)))
         return None if stays else made
 
-    def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
+    def _either(self, make: Callable[[], Any], placing: PlacementWatch | None) -> Any:
         """Make something of fake tensors, or of real ones if its code reads values."""
         try:
             with self._fake, placing or nullcontext():
@@ -245,12 +251,12 @@ class DeviceGate:
                 made = make()
             return self._fake.copied(made) if isinstance(made, nn.Module) else made
 
-    def _problem(self, file: str) -> _Loaded:
+    def _problem(self, file: str) -> _RunnableFile:
         problem = load_problem(read_problem(self._bench.directory / file))
         self._inputs[file] = problem.get_inputs
-        return _Loaded(problem.build, problem.get_inputs)
+        return _RunnableFile(problem.build, problem.get_inputs)
 
-    def _component(self, file: str) -> _Loaded:
+    def _component(self, file: str) -> _RunnableFile:
         module = load_component(self._files, self._bench, file, file).module
         self._modules[file] = module
 
@@ -259,38 +265,38 @@ class DeviceGate:
 
         self._inputs[file] = get_inputs
         arguments = getattr(module, "get_init_inputs", None)
-        return _Loaded(lambda: made(module.Model, arguments), get_inputs)
+        return _RunnableFile(lambda: make_model(module.Model, arguments), get_inputs)
 
-    def _step(self, step: Step) -> Callable[[str], _Loaded]:
-        def load(file: str) -> _Loaded:
+    def _step(self, step: StepFolder) -> Callable[[str], _RunnableFile]:
+        def load(file: str) -> _RunnableFile:
             children = step.children.items()
             known = {n: self._modules[c] for n, c in children if c in self._modules}
             module = self._files.load_step(self._bench.directory / step.folder, known)
-            cls = attribute(module, "RefactoredModel", self._bench.directory)
+            cls = require_attribute(module, "RefactoredModel", self._bench.directory)
             arguments = getattr(module, "get_init_inputs", None)
-            return _Loaded(lambda: made(cls, arguments), self._inputs[step.parent])
+            return _RunnableFile(lambda: make_model(cls, arguments), self._inputs[step.parent])
 
         return load
 
-    def _composed(self, file: str) -> _Loaded:
+    def _composed(self, file: str) -> _RunnableFile:
         module = self._files.load(self._bench.directory / file)
-        cls = attribute(module, "ComposedModel", self._bench.directory)
-        return _Loaded(cls, self._inputs[ORIGINAL])
+        cls = require_attribute(module, "ComposedModel", self._bench.directory)
+        return _RunnableFile(cls, self._inputs[ORIGINAL])
 
 
-def _began_with(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
+def _was_caused_by(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
     """Return whether an error is of one of these types, or was caused by one that is."""
     while error is not None and not isinstance(error, kinds):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _without(file: str, error: CannotJudge) -> str:
+def _first_sentence(file: str, error: CannotJudge) -> str:
     """Return an error's first sentence without the name of its file."""
     return str(error).removeprefix(f"{file}: ").partition(". ")[0]
 
 
-class ByShape(TorchFunctionMode):
+class ShapeOnlyMode(TorchFunctionMode):
     """Returns empty results of recurrent layers and batch norm: fake tensors take long for them."""
 
     def __torch_function__(

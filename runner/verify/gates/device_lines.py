@@ -8,16 +8,16 @@ from typing import Any
 import torch
 
 from runner.torch_internals import TorchDispatchMode
-from runner.verify.loading_files import relative
+from runner.verify.loading_files import relative_path
 from runner.verify.runtime.output_leaves import tensors
 
 Line = tuple[str, int]
 """A file, relative to the directory, and a line number."""
-_GIVE = "give it the device of what it meets, as in device=x.device"
+_HINT = "give it the device of what it meets, as in device=x.device"
 _VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 
 
-class Placing(TorchDispatchMode):
+class PlacementWatch(TorchDispatchMode):
     """Watches a run that fails on a device, and explains the failure in one line."""
 
     def __init__(self, directory: Path, file: str) -> None:
@@ -46,7 +46,7 @@ class Placing(TorchDispatchMode):
     def of_output(self, tensor: torch.Tensor) -> str:
         """Return a hint with the line that made an output on the CPU."""
         line = self._line_of([tensor])
-        return f"{self._shown(line)} makes it: {_GIVE}" if line else _GIVE
+        return f"{self._shown(line)} makes it: {_HINT}" if line else _HINT
 
     def _explain(self, func: Any, given: list[torch.Tensor]) -> str | None:
         here = self._shown(self._here())
@@ -55,10 +55,10 @@ class Placing(TorchDispatchMode):
         if on_cpu and others:
             device, line = min(others), self._line_of(on_cpu)
             if line is None:
-                return f"{here} mixes a tensor on cpu with one on {device}: {_GIVE}"
+                return f"{here} mixes a tensor on cpu with one on {device}: {_HINT}"
             made = self._shown(line)
             mixes = "mixes it" if made == here else f"{here} mixes it"
-            return f"{made} makes a tensor on cpu and {mixes} with one on {device}: {_GIVE}"
+            return f"{made} makes a tensor on cpu and {mixes} with one on {device}: {_HINT}"
         if func in _VIEWS and not on_cpu:
             return (
                 f"{here}: .view() of a tensor with strides {list(given[0].stride())}, a layout that"
@@ -76,7 +76,7 @@ class Placing(TorchDispatchMode):
         inside = f"{self._inside}/"
         while frame is not None:
             if frame.f_code.co_filename.startswith(inside):
-                return relative(Path(frame.f_code.co_filename), self._inside), frame.f_lineno
+                return relative_path(Path(frame.f_code.co_filename), self._inside), frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]
         return None
 

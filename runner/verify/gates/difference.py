@@ -27,6 +27,6 @@ class Difference:
         )
 
 
-def unequal(reason: str) -> Difference:
+def mismatch(reason: str) -> Difference:
     """Return a difference that no number describes: shapes, structure, a NaN on one side."""
     return Difference(math.inf, False, reason)

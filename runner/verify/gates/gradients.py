@@ -6,7 +6,7 @@ from torch import nn
 from runner.verify.gates.compare import EXACT, STEP
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.runtime.output_leaves import pieces_of, tensors
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
 FORWARDS = 4
 """Upper bound on the cost of a forward with its backward pass, in forwards."""
@@ -15,7 +15,7 @@ CLEAR_EFFECT = 10.0
 
 
 def find_weak_weights(
-    bench: Bench, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
+    bench: ForwardRunner, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
 ) -> list[str]:
     """Return the weights whose small changes an output hardly shows; all, if it has no gradients.
 

@@ -14,14 +14,14 @@ import torch
 from torch import nn
 
 from runner.quantities import counted
-from runner.verify.gates.compare import STEP, differs
+from runner.verify.gates.compare import STEP, outputs_differ
 from runner.verify.gates.gradients import FORWARDS, find_weak_weights
-from runner.verify.gates.weights import move, overlapping, weights_of
+from runner.verify.gates.weights import has_overlap, move_values, weights_of
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
 from runner.verify.runtime.disk_cache import DigestedTensor, size_of
 from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of, tensors
-from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, Inputs, SharedInputs
 
 EXAMINING_FLOPS = QUICK_FLOPS / 3
 """Work of all forwards that run again; a quick forward runs again at least once."""
@@ -29,9 +29,9 @@ EXAMINING_FLOPS = QUICK_FLOPS / 3
 UNEXAMINED = "the effect of each input and weight"
 """Phrase for the case that the output or the forward is too large to be examined."""
 
-_UNSEEN = "changes the output by less than the tolerance"
-_OTHER_TRIAL = 7919
-_NAMED = 4
+_TOO_SMALL = "changes the output by less than the tolerance"
+_CHANGED_SEED = 7919
+_MAX_NAMES = 4
 
 
 @dataclass
@@ -54,7 +54,7 @@ def constant_output(output: object) -> str | None:
                 continue
             if piece.is_complex():
                 piece = torch.view_as_real(piece)
-            lowest, highest = (float(end) for end in torch.aminmax(_comparable(piece)))
+            lowest, highest = (float(end) for end in torch.aminmax(_as_orderable(piece)))
             value = lowest if value is None else value
             if not (lowest == highest == value):
                 return None
@@ -74,7 +74,7 @@ def fingerprint(output: object) -> tuple[object, ...]:
             marks.append(leaf.digests)
             continue
         piece = next(iter(pieces_of(leaf)))
-        piece = _comparable(torch.view_as_real(piece) if piece.is_complex() else piece)
+        piece = _as_orderable(torch.view_as_real(piece) if piece.is_complex() else piece)
         if piece.numel():
             lowest, highest = torch.aminmax(piece)
             total = piece.sum(dtype=torch.float64)
@@ -82,32 +82,32 @@ def fingerprint(output: object) -> tuple[object, ...]:
     return tuple(marks)
 
 
-def _comparable(piece: torch.Tensor) -> torch.Tensor:
+def _as_orderable(piece: torch.Tensor) -> torch.Tensor:
     """Return a tensor whose numbers torch can order, which it cannot for 8-bit floats."""
     return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
 
 
-def inputs_without_effect(seen: Seen) -> list[str]:
+def inputs_without_effect(seen: ForwardObservation) -> list[str]:
     """Return a remark for each input that no operation carries to an output."""
     return [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
 
 
-def weights_without_effect(seen: Seen, model: nn.Module) -> list[str]:
+def weights_without_effect(seen: ForwardObservation, model: nn.Module) -> list[str]:
     """Return a remark that names the weights that no operation carries to an output."""
     weights = dict(model.named_parameters())
     unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
     if not unused:
         return []
     some = f"{len(unused)} of {counted(len(weights), 'weight')}"
-    return [f"{some} reach no output: {_named(unused)}"]
+    return [f"{some} reach no output: {_join_names(unused)}"]
 
 
-def blindness(
-    bench: Bench,
+def find_blind_spots(
+    bench: ForwardRunner,
     model: nn.Module,
     inputs: SharedInputs,
     output: object,
-    seen: Seen,
+    seen: ForwardObservation,
     draw: Callable[[int], Inputs],
 ) -> Health:
     """Change one input or weight at a time and report the changes that no output shows.
@@ -116,36 +116,36 @@ def blindness(
     forward may have changed its state.
     """
     health = Health()
-    left = forwards_again(seen.trace.effort)
+    left = count_repeated_forwards(seen.trace.effort)
 
     def unchanged(given: Inputs) -> bool:
         try:
             changed, _ = bench.forward("original.py: forward", model, given, 0)
         except CannotJudge:
             return False  # the model rejects the changed input, so it depends on it
-        return not differs(output, changed, STEP)
+        return not outputs_differ(output, changed, STEP)
 
     too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
-    if not left or too_large or _shares(output, model, inputs.get()):
+    if not left or too_large or _shares_memory(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
-    other = tensors(list(draw(_OTHER_TRIAL)))
+    other = tensors(list(draw(_CHANGED_SEED)))
     for n, used in enumerate(seen.inputs_used):
         if not left:
             health.not_examined.append(f"the effect of input {n} and what follows")
             return health
-        changed = _with_other(inputs.get(), n, other)
+        changed = _replace_input(inputs.get(), n, other)
         if used and changed is not None:
             left -= 1
             if unchanged(changed):
-                health.notes.append(f"changing input {n} {_UNSEEN}")
+                health.notes.append(f"changing input {n} {_TOO_SMALL}")
     weights: dict[str, torch.Tensor] = {  # no buffers: one may serve another mode
         name: weight
         for name, weight in model.named_parameters()
         if name in seen.weights_used
         and weight.is_floating_point()
         and weight.element_size() > 1
-        and not overlapping(weight)
+        and not has_overlap(weight)
     }
     suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
     large = len(weights) - len(suspects)
@@ -156,7 +156,7 @@ def blindness(
     for name in suspects[:left]:
         weight = weights[name].data
         before = weight.clone()
-        move(weight, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
+        move_values(weight, torch.Generator().manual_seed(_CHANGED_SEED), most=1.0)
         if unchanged(inputs.get()):
             blind.append(name)
         weight.copy_(before)
@@ -166,11 +166,11 @@ def blindness(
         health.not_examined.append(effect)
     if blind:
         changed_weights = f"{len(blind)} of {counted(len(weights), 'weight')}"
-        health.notes.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
+        health.notes.append(f"changing {changed_weights} {_TOO_SMALL}: {_join_names(blind)}")
     return health
 
 
-def _backward_bytes(weights: dict[str, torch.Tensor], seen: Seen) -> int:
+def _backward_bytes(weights: dict[str, torch.Tensor], seen: ForwardObservation) -> int:
     """Return an upper bound of the bytes of a backward pass, besides the weights.
 
     It counts all results of the forward, the gradients, and one contribution to each gradient: even
@@ -181,12 +181,12 @@ def _backward_bytes(weights: dict[str, torch.Tensor], seen: Seen) -> int:
     return computed + 2 * sum(weight.nbytes for weight in weights.values())
 
 
-def forwards_again(effort: int) -> int:
+def count_repeated_forwards(effort: int) -> int:
     """Return how many forwards of this work are run again on other inputs and weights."""
     return max(1, int(EXAMINING_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
 
 
-def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
+def _replace_input(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
     """Return the inputs with another n-th tensor; None if no other value is possible."""
     given = tensors(list(inputs))
     mine = given[n]
@@ -195,34 +195,34 @@ def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | N
         if not mine.is_floating_point():
             return None
         new = mine.detach().clone()
-        move(new, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
-    replaced: Inputs = _replace(inputs, mine, new)
+        move_values(new, torch.Generator().manual_seed(_CHANGED_SEED), most=1.0)
+    replaced: Inputs = _replace_tensor(inputs, mine, new)
     return replaced
 
 
-def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+def _replace_tensor(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
     if value is old:
         return new
     if isinstance(value, dict):
-        return {key: _replace(item, old, new) for key, item in value.items()}
+        return {key: _replace_tensor(item, old, new) for key, item in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(_replace(item, old, new) for item in value)
+        return type(value)(_replace_tensor(item, old, new) for item in value)
     return value
 
 
-def _shares(output: object, model: nn.Module, inputs: Inputs) -> bool:
+def _shares_memory(output: object, model: nn.Module, inputs: Inputs) -> bool:
     """Return whether another forward could write into this output."""
     mine = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
-    return bool(mine & {t.untyped_storage().data_ptr() for t in _others(model, inputs)})
+    return bool(mine & {t.untyped_storage().data_ptr() for t in _writable_tensors(model, inputs)})
 
 
-def _others(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
+def _writable_tensors(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
     yield from weights_of(model).values()
     yield from tensors(list(inputs))
     for module in model.modules():
         yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
 
 
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _join_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more

@@ -11,20 +11,20 @@ import torch
 from torch import nn
 
 from runner.untrusted_files import read_file
-from runner.verify.gates.compare import scaled
+from runner.verify.gates.compare import enlarge
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
-from runner.verify.gates.power_report import Kind
-from runner.verify.gates.self_test import made
-from runner.verify.gates.weights import transfer, weights_of
+from runner.verify.gates.power_report import MutantKind
+from runner.verify.gates.self_test import make_model
+from runner.verify.gates.weights import transfer_weights, weights_of
 from runner.verify.loading_files import AnyFiles
 from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.replay import Given, Use, Wrong
-from runner.verify.runtime.runner import Bench
+from runner.verify.runtime.replay import RecordedCall, ReplayCall, WrongKernel
+from runner.verify.runtime.runner import ForwardRunner
 
 Fate: TypeAlias = Literal["shapes", "error"]
 """Outcome of a mutant that fails before it computes a value."""
 
-_ATTRIBUTES = 3
+_MAX_ATTRIBUTES = 3
 """Number of attributes to change among those that leave the output's shape alone."""
 
 _OTHER_WORDS = {
@@ -47,38 +47,38 @@ _OTHER_WORDS = {
 class Mutant:
     """One change that makes every use of a kernel file wrong."""
 
-    kind: Kind
+    kind: MutantKind
     change: str
-    wrong: Callable[[nn.Module], Wrong]
+    wrong: Callable[[nn.Module], WrongKernel]
     """Makes the wrong kernel that takes the weights of one instance."""
     fate: Fate | None = None
     """The outcome if it is known before anything is computed; None if only values can tell."""
 
 
 def mutants_of(
-    path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
+    path: Path, call: RecordedCall, instance: nn.Module, bench: ForwardRunner, files: AnyFiles
 ) -> Iterator[Mutant]:
     """Yield all mutants of a kernel file that is called in this way."""
     if call.outputs:
-        yield Mutant("scaled", _scaling(call.outputs[0]), lambda _: _scaled)
+        yield Mutant("scaled", _describe_enlargement(call.outputs[0]), lambda _: _enlarge_output)
     inputs = [meta_of(tensor) for tensor in tensors(list(call.arguments))]
     if len(call.outputs) == 1 and call.outputs[0] in inputs:
         skipped = inputs.index(call.outputs[0])
         change = f"input {skipped} in place of the output"
-        yield Mutant("skipped", change, lambda _: _skipped(skipped))
-    if pair := _alike(inputs):
+        yield Mutant("skipped", change, lambda _: _skip_operation(skipped))
+    if pair := _find_swappable_inputs(inputs):
         change = f"inputs {pair[0]} and {pair[1]} in each other's place"
-        yield Mutant("swapped", change, lambda _: _swapped(*pair))
-    yield from _attributes(path, call, instance, bench, files)
+        yield Mutant("swapped", change, lambda _: _swap_inputs(*pair))
+    yield from _attribute_mutants(path, call, instance, bench, files)
 
 
-def _scaling(output: TensorMeta) -> str:
+def _describe_enlargement(output: TensorMeta) -> str:
     if output[1] == "bool":
         return "output inverted"
     return "output × 1.01" if output[1].startswith(("float", "bfloat", "complex")) else "output + 1"
 
 
-def _alike(inputs: list[TensorMeta]) -> tuple[int, int] | None:
+def _find_swappable_inputs(inputs: list[TensorMeta]) -> tuple[int, int] | None:
     """Return the first two inputs that can take each other's place."""
     for n, meta in enumerate(inputs):
         if meta in inputs[n + 1 :]:
@@ -86,35 +86,35 @@ def _alike(inputs: list[TensorMeta]) -> tuple[int, int] | None:
     return None
 
 
-def _scaled(use: Use) -> Any:
-    return _each(use.right(), scaled)
+def _enlarge_output(use: ReplayCall) -> Any:
+    return _map_tensors(use.right(), enlarge)
 
 
-def _skipped(n: int) -> Wrong:
+def _skip_operation(n: int) -> WrongKernel:
     return lambda use: tensors(list(use.args))[n].clone()
 
 
-def _swapped(one: int, other: int) -> Wrong:
-    def wrong(use: Use) -> Any:
+def _swap_inputs(one: int, other: int) -> WrongKernel:
+    def wrong(use: ReplayCall) -> Any:
         given = tensors(list(use.args))
         places = {id(given[one]): given[other], id(given[other]): given[one]}
-        return use.forward(*_each(use.args, lambda t: places.get(id(t), t)), **use.kwargs)
+        return use.forward(*_map_tensors(use.args, lambda t: places.get(id(t), t)), **use.kwargs)
 
     return wrong
 
 
-def _each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
-        return {key: _each(item, change) for key, item in value.items()}
+        return {key: _map_tensors(item, change) for key, item in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(_each(item, change) for item in value)
+        return type(value)(_map_tensors(item, change) for item in value)
     return value
 
 
-def _attributes(
-    path: Path, call: Given, instance: nn.Module, bench: Bench, files: AnyFiles
+def _attribute_mutants(
+    path: Path, call: RecordedCall, instance: nn.Module, bench: ForwardRunner, files: AnyFiles
 ) -> Iterator[Mutant]:
     """Yield mutants that give the same shapes; if there are none, one that cannot run."""
     doomed: list[Mutant] = []
@@ -123,18 +123,18 @@ def _attributes(
 
     def build(text: str) -> nn.Module:
         module = files.load_text(path, text)
-        model: nn.Module = made(module.Model, module.get_init_inputs)
+        model: nn.Module = make_model(module.Model, module.get_init_inputs)
         return model
 
-    runs_without_values = _fate(lambda: build(source.decode()), call, instance) is None
+    runs_without_values = _predict_fate(lambda: build(source.decode()), call, instance) is None
     for change, text in edits(source):
         changed = partial(build, text)
-        fate = _fate(changed, call, instance) if runs_without_values else None
-        mutant = Mutant("attribute", change, _rebuilt(changed, bench, change), fate)
+        fate = _predict_fate(changed, call, instance) if runs_without_values else None
+        mutant = Mutant("attribute", change, _rebuild(changed, bench, change), fate)
         if fate is None:
             yield mutant
             found += 1
-            if found == _ATTRIBUTES:
+            if found == _MAX_ATTRIBUTES:
                 return
         else:
             doomed.append(mutant)
@@ -142,18 +142,20 @@ def _attributes(
         yield min(doomed, key=lambda mutant: mutant.fate != "shapes")
 
 
-def _rebuilt(
-    build: Callable[[], nn.Module], bench: Bench, change: str
-) -> Callable[[nn.Module], Wrong]:
-    def wrong(instance: nn.Module) -> Wrong:
+def _rebuild(
+    build: Callable[[], nn.Module], bench: ForwardRunner, change: str
+) -> Callable[[nn.Module], WrongKernel]:
+    def wrong(instance: nn.Module) -> WrongKernel:
         model = bench.build_bare(f"the kernel in which {change}", build, 0)
-        transfer(weights_of(instance), model, {name: name for name in weights_of(model)})
+        transfer_weights(weights_of(instance), model, {name: name for name in weights_of(model)})
         return lambda use: model(*use.args, **use.kwargs)
 
     return wrong
 
 
-def _fate(build: Callable[[], nn.Module], call: Given, instance: nn.Module) -> Fate | None:
+def _predict_fate(
+    build: Callable[[], nn.Module], call: RecordedCall, instance: nn.Module
+) -> Fate | None:
     """Build and run a mutant on tensors without values, which is cheap, and return its outcome."""
     try:
         with torch.device("meta"), torch.no_grad():
@@ -174,9 +176,9 @@ def edits(source: bytes) -> Iterator[tuple[str, str]]:
     methods = [m for c in classes for m in c.body if isinstance(m, ast.FunctionDef)]
     for statement in (statement for method in methods for statement in method.body):
         for holder, constant in list(_constants(statement, statement)):
-            before, value = _said(holder), constant.value
-            constant.value = _other(value)
-            after = _said(holder)
+            before, value = _describe_node(holder), constant.value
+            constant.value = _replacement_of(value)
+            after = _describe_node(holder)
             change = f"{before} becomes {after}"
             if before == after:  # the change lies in the part that was cut off
                 change = f"{value!r} becomes {constant.value!r} in {before}"
@@ -191,7 +193,7 @@ _HOLDERS = (ast.keyword, ast.Call, ast.BinOp, ast.Subscript, ast.Assign, ast.Ret
 def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Constant]]:
     """Yield each constant that can be replaced, with the smallest expression that explains it."""
     if isinstance(node, ast.Constant):
-        if _other(node.value) is not None:
+        if _replacement_of(node.value) is not None:
             yield holder, node
         return
     if isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert):
@@ -201,7 +203,7 @@ def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Co
         yield from _constants(child, inner)
 
 
-def _other(value: object) -> Any:
+def _replacement_of(value: object) -> Any:
     """Return another value of the same kind; None if there is none."""
     if isinstance(value, bool):
         return not value
@@ -212,7 +214,7 @@ def _other(value: object) -> Any:
     return _OTHER_WORDS.get(value) if isinstance(value, str) else None
 
 
-def _said(holder: ast.AST) -> str:
+def _describe_node(holder: ast.AST) -> str:
     if isinstance(holder, ast.keyword):
         return f"{holder.arg}={ast.unparse(holder.value)}"
     text = " ".join(ast.unparse(holder).split())

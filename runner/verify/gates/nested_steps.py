@@ -18,35 +18,37 @@ from runner.torch_internals import without_modes
 from runner.verify.findings import Findings
 from runner.verify.gates.compare import STEP, compare
 from runner.verify.gates.difference import Difference
-from runner.verify.gates.self_test import components_in, made
-from runner.verify.gates.training_state import state_fault
-from runner.verify.gates.weights import Weights, held_weights, state_after, transfer
-from runner.verify.layout import Step
+from runner.verify.gates.self_test import find_components, make_model
+from runner.verify.gates.training_state import compare_state
+from runner.verify.gates.weights import Weights, copy_buffers, snapshot_weights, transfer_weights
+from runner.verify.layout import StepFolder
 from runner.verify.loading_files import CHILDREN, foreign_code
-from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.disk_cache import DiskCache, size_of
 from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.runner import Bench
+from runner.verify.runtime.runner import ForwardRunner
 
 IN_THE_MODEL = "on what it gets in the model: "
 
 
 @dataclass(slots=True)
-class OpenStep:
+class LoadedStep:
     """A step whose files are loaded, and the result of its comparisons so far."""
 
-    step: Step
+    step: StepFolder
     module: ModuleType
     mapping: dict[str, str]
     total: Difference = field(default_factory=Difference)
 
     def refactored(self) -> Any:
         """Return a new RefactoredModel."""
-        return made(self.module.RefactoredModel, getattr(self.module, "get_init_inputs", None))
+        return make_model(
+            self.module.RefactoredModel, getattr(self.module, "get_init_inputs", None)
+        )
 
-    def children(self, model: nn.Module, bench: Bench) -> dict[str, tuple[nn.Module, str]]:
+    def children(self, model: nn.Module, bench: ForwardRunner) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file in the step) of each child."""
         folder = bench.directory / self.step.folder / CHILDREN
-        return components_in(model, folder, bench.directory)
+        return find_components(model, folder, bench.directory)
 
     def names(self, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
         """Return module path -> the component file that a child's file is a copy of."""
@@ -56,14 +58,14 @@ class OpenStep:
         }
 
 
-class Boundaries:
+class NestedSteps:
     """Steps that passed on their own inputs and wait for the model to call their parents."""
 
-    def __init__(self, bench: Bench, spill: Spill, findings: Findings) -> None:
+    def __init__(self, bench: ForwardRunner, spill: DiskCache, findings: Findings) -> None:
         self._bench, self._spill, self._findings = bench, spill, findings
-        self._waiting: dict[str, OpenStep] = {}
+        self._waiting: dict[str, LoadedStep] = {}
 
-    def expect(self, opened: OpenStep) -> None:
+    def expect(self, opened: LoadedStep) -> None:
         """Judge this step when its parent is called for the first time."""
         if opened.step.parent is not None:
             self._waiting[opened.step.parent] = opened
@@ -88,7 +90,7 @@ class Boundaries:
             if opened is None:
                 return forward(*args, **kwargs)
             with without_modes():
-                held, begin = held_weights(module), self._bench.generators()
+                held, begin = snapshot_weights(module), self._bench.generators()
                 before = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
             output = forward(*args, **kwargs)
             with without_modes(), self._bench.streaming or nullcontext():
@@ -98,7 +100,7 @@ class Boundaries:
                 if any(tensor._version != version for tensor, version in before):
                     self._findings.note(f"{alone}{component} writes into its inputs")
                 else:
-                    state = state_after(module) if self._bench.options.mode == "train" else {}
+                    state = copy_buffers(module) if self._bench.options.mode == "train" else {}
                     with self._held(plain(output), [args, kwargs, held]) as expected:
                         if expected is None and output is not None:
                             self._findings.note(f"{alone}no room beside the model")
@@ -121,7 +123,7 @@ class Boundaries:
 
     def _follow(
         self,
-        opened: OpenStep,
+        opened: LoadedStep,
         held: Weights,
         state: Weights,
         args: tuple[Any, ...],
@@ -132,7 +134,7 @@ class Boundaries:
         bench, file = self._bench, f"{opened.step.folder}/refactored.py"
         model = bench.build_bare(f"{file}: RefactoredModel", opened.refactored, 0)
         with foreign_code(f"{opened.step.folder}/weight_map.json", bench.directory):
-            transfer(held, model, opened.mapping)
+            transfer_weights(held, model, opened.mapping)
         found = opened.children(model, bench)
         modules = {path: module for path, (module, _) in found.items()}
         begin()
@@ -142,7 +144,7 @@ class Boundaries:
         ):
             actual = plain(model(*args, **kwargs))
         difference = compare(expected, actual, STEP)
-        difference |= state_fault(state, model, opened.mapping)
+        difference |= compare_state(state, model, opened.mapping)
         if difference.reason:
             return replace(difference, reason=IN_THE_MODEL + difference.reason)
         return difference

@@ -15,7 +15,7 @@ TensorMeta = tuple[tuple[int, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class DispatchedOperation:
     """An operation that torch dispatched, in a form that is equal for all its spellings."""
 
     name: str
@@ -24,8 +24,8 @@ class Operation:
     outputs: tuple[TensorMeta, ...]
 
     def __str__(self) -> str:
-        inside = ", ".join([*map(_shown, self.inputs), *self.attributes])
-        return f"{self.name}({inside}) -> {', '.join(map(_shown, self.outputs))}"
+        inside = ", ".join([*map(_describe_meta, self.inputs), *self.attributes])
+        return f"{self.name}({inside}) -> {', '.join(map(_describe_meta, self.outputs))}"
 
 
 COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
@@ -56,7 +56,7 @@ _NOT_ATTRIBUTES = {
 
 
 @lru_cache(maxsize=4096)
-def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
+def _schema_arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
     """Return for each argument: name, has a default, default, is written to, is only written."""
     return tuple(
         (
@@ -70,7 +70,7 @@ def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
     )
 
 
-class Bound(NamedTuple):
+class BoundArgument(NamedTuple):
     """One argument of one call; a tuple, since every argument of every operation makes one."""
 
     name: str
@@ -79,30 +79,32 @@ class Bound(NamedTuple):
     tensors: list[torch.Tensor]
 
 
-def bound_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Bound]:
+def bind_arguments(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[BoundArgument]:
     """Yield every argument by name, with defaults filled in.
 
     Arguments that only take results are called `out`, as most of them are.
     """
-    for n, (name, has_default, default, written, is_out) in enumerate(_arguments(func)):
+    for n, (name, has_default, default, written, is_out) in enumerate(_schema_arguments(func)):
         if n < len(args):
-            yield Bound(name, args[n], written, tensors(args[n]))
+            yield BoundArgument(name, args[n], written, tensors(args[n]))
         elif name in kwargs:
             shown = "out" if is_out else name
-            yield Bound(shown, kwargs[name], written, tensors(kwargs[name]))
+            yield BoundArgument(shown, kwargs[name], written, tensors(kwargs[name]))
         elif has_default:
-            yield Bound(name, default, written, [])
+            yield BoundArgument(name, default, written, [])
 
 
-def operation_of(
+def identify_operation(
     name: str,
-    bound: list[Bound],
+    bound: list[BoundArgument],
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
-) -> Operation:
+) -> DispatchedOperation:
     """Return an operation, equal for all its spellings: in place or not, copy or scatter."""
     if name in COPIES | SCATTERS | FILLS:
-        return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
+        return _identify_copy(name, {each.name: each.value for each in bound}, shapes, outputs)
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
     number = "other" if plain in _COMMUTES else "self"
@@ -110,7 +112,8 @@ def operation_of(
     rank = len(given) + (plain == "stack")
     sizes = {each.name: each.value for each in bound}
     attributes = tuple(
-        f"{number if each.name == 'self' else each.name}={_literal(_said(each, rank, sizes))}"
+        f"{number if each.name == 'self' else each.name}="
+        f"{_format_literal(_normalize_value(each, rank, sizes))}"
         for each in bound
         if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
     )
@@ -123,11 +126,11 @@ def operation_of(
         plain = mirror
     results = tuple(map(meta_of, outputs))
     if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul takes either, by strides
-        plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
-    return Operation(plain, inputs, attributes, results)
+        plain, inputs, results = "mm", _drop_batch_dimension(inputs), _drop_batch_dimension(results)
+    return DispatchedOperation(plain, inputs, attributes, results)
 
 
-def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
+def _normalize_value(argument: BoundArgument, rank: int, sizes: dict[str, Any]) -> Any:
     """Return an argument's value in one spelling.
 
     Dimensions are counted from the first one; a pooling's stride is its kernel size by default.
@@ -141,17 +144,17 @@ def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
     return sizes["kernel_size"] if value == [] and argument.name == "stride" else value
 
 
-def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
+def _drop_batch_dimension(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
     """Return shape and dtype of the only matrix in each batch."""
     return tuple((shape[1:], dtype) for shape, dtype in batches)
 
 
-def _copy(
+def _identify_copy(
     name: str,
     values: dict[str, Any],
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
-) -> Operation:
+) -> DispatchedOperation:
     """Return a move of elements: how many of which dtype are written, from which dtype.
 
     `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
@@ -159,19 +162,19 @@ def _copy(
     """
     into = shapes[id(values["self"])]
     if name in FILLS:
-        return Operation("copy", (into,), (), (into,))
+        return DispatchedOperation("copy", (into,), (), (into,))
     if name in SCATTERS:
         source = shapes[id(values["src"])]
-        return Operation("copy", (source,), (), ((source[0], into[1]),))
+        return DispatchedOperation("copy", (source,), (), ((source[0], into[1]),))
     if name in {"copy_", "copy"}:
         source = shapes[id(values["src"])]
-        return Operation("copy", ((into[0], source[1]),), (), (into,))
-    return Operation("copy", (into,), (), tuple(map(meta_of, outputs)))
+        return DispatchedOperation("copy", ((into[0], source[1]),), (), (into,))
+    return DispatchedOperation("copy", (into,), (), tuple(map(meta_of, outputs)))
 
 
-def _literal(value: Any) -> str:
+def _format_literal(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_literal, value))}]"
+        return f"[{', '.join(map(_format_literal, value))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, torch.UntypedStorage | torch.TypedStorage):
@@ -186,6 +189,6 @@ def meta_of(tensor: torch.Tensor) -> TensorMeta:
     return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
 
 
-def _shown(meta: TensorMeta) -> str:
+def _describe_meta(meta: TensorMeta) -> str:
     shape, dtype = meta
     return f"{dtype}[{', '.join(map(str, shape))}]"

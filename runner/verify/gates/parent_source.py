@@ -21,9 +21,9 @@ VIEWS = {
     "meshgrid",
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
-_PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
-_PLAIN |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
-_FACTS = {"shape", "ndim", "dtype", "device", "training"}
+_BUILTINS = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
+_BUILTINS |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
+_DESCRIPTIONS = {"shape", "ndim", "dtype", "device", "training"}
 """Attributes that describe a tensor or a module and hold none of its numbers."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
 _STATEMENTS = (
@@ -31,10 +31,10 @@ _STATEMENTS = (
     *(ast.If, ast.Assert),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
-THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
+ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
-def parsed(path: Path, where: str) -> ast.Module:
+def parse_file(path: Path, where: str) -> ast.Module:
     """Return a source file's syntax tree; CannotJudge if it is missing or no Python."""
     try:
         return ast.parse(read_file(path))
@@ -46,7 +46,7 @@ def parsed(path: Path, where: str) -> ast.Module:
         raise CannotJudge(f"{where}: {type(error).__name__}: {error}") from error
 
 
-def without_docstring(tree: ast.Module) -> str:
+def dump_code(tree: ast.Module) -> str:
     """Return a text that is equal for files that differ only in docstring and layout."""
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     return ast.dump(ast.Module(body, []))
@@ -61,7 +61,7 @@ def import_fault(tree: ast.Module) -> str | None:
         elif isinstance(node, ast.ImportFrom):
             names = ["." * node.level + (node.module or "")]
         for name in names:
-            if name.partition(".")[0] not in THE_LANGUAGES_OWN:
+            if name.partition(".")[0] not in ALLOWED_PACKAGES:
                 line = getattr(node, "lineno", 0)
                 return f"imports {name} (line {line}); a component imports torch alone"
     return None
@@ -84,17 +84,17 @@ def parent_fault(tree: ast.Module, cls: str) -> str | None:
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
-        for name in _names(target)
+        for name in _target_names(target)
     }
     for function in functions:
         if function.name != "__init__":
-            fault = _Forward(methods, helpers, constants).fault(function)
+            fault = _ParentMethod(methods, helpers, constants).fault(function)
             if fault:
                 return fault
     return None
 
 
-class _Forward:
+class _ParentMethod:
     """Checks one method of a parent; `numbers` are the names that hold or may hold Python numbers.
 
     `helpers` are functions of the same file: they pick inputs, and are watched when they run. What
@@ -113,7 +113,7 @@ class _Forward:
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
-        for node in _in_order(function.body):
+        for node in _nodes_in_order(function.body):
             fault = self._node(node)
             if fault:
                 return f"line {node.lineno}: {fault}"
@@ -125,7 +125,7 @@ class _Forward:
             if isinstance(node, ast.Assign) and self._number(node.value):
                 self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
             if isinstance(node, ast.Assign) and _is_shape(node.value):
-                self.numbers |= {n.id for t in node.targets for n in _names(t)}
+                self.numbers |= {n.id for t in node.targets for n in _target_names(t)}
             if isinstance(node, ast.AugAssign) and self._number(node.target):
                 return None if self._number(node.value) else "adds to a number what is none"
             ends = isinstance(node, ast.While) and not isinstance(node.test, ast.Constant)
@@ -136,7 +136,8 @@ class _Forward:
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
             )
             is_test |= isinstance(node, ast.Compare) and all(
-                self._number(side) or _is_fact(side) for side in (node.left, *node.comparators)
+                self._number(side) or _is_description(side)
+                for side in (node.left, *node.comparators)
             )
             is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
             return None if is_test or self._number(node) else f"`{text}` is no child call"
@@ -147,7 +148,7 @@ class _Forward:
 
     def _call(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
-            return function.id in _PLAIN | self.locals | self.helpers
+            return function.id in _BUILTINS | self.locals | self.helpers
         if isinstance(function, ast.Subscript):
             return root_name(function) == "self"
         if not isinstance(function, ast.Attribute):
@@ -165,7 +166,7 @@ class _Forward:
             return all(map(self._is_truth, node.values))
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.Not) and self._is_truth(node.operand)
-        return isinstance(node, ast.Compare) or _is_fact(node)
+        return isinstance(node, ast.Compare) or _is_description(node)
 
     def _number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
@@ -201,16 +202,16 @@ def _is_shape(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
-def _is_fact(node: ast.expr) -> bool:
+def _is_description(node: ast.expr) -> bool:
     """Return whether an expression is a shape, a dtype or another description, or a constant."""
     if isinstance(node, ast.Tuple | ast.List):
-        return all(map(_is_fact, node.elts))
+        return all(map(_is_description, node.elts))
     if isinstance(node, ast.Attribute):
-        return node.attr in _FACTS or root_name(node) == "torch"
+        return node.attr in _DESCRIPTIONS or root_name(node) == "torch"
     return isinstance(node, ast.Constant) or _is_shape(node)
 
 
-def _names(target: ast.expr) -> list[ast.Name]:
+def _target_names(target: ast.expr) -> list[ast.Name]:
     """Return the names that a target binds: two in `a, b = x.shape`."""
     return [node for node in ast.walk(target) if isinstance(node, ast.Name)]
 
@@ -224,7 +225,7 @@ def _is_move(call: ast.Call) -> bool:
     return not more and (named or (isinstance(place, ast.Constant) and place.value == "cpu"))
 
 
-def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
+def _nodes_in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
     """Return every statement and expression in source order, without errors that are raised."""
     every = [node for statement in body for node in ast.walk(statement)]
     errors = {id(part) for n in every if isinstance(n, ast.Raise) for part in ast.walk(n)}

@@ -14,17 +14,17 @@ import torch
 from torch import nn
 
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import Tolerance, compare, differs, identical
+from runner.verify.gates.compare import Tolerance, are_identical, compare, outputs_differ
 from runner.verify.gates.difference import Difference
 from runner.verify.gates.health import constant_output
 from runner.verify.gates.mutants import Mutant, mutants_of
-from runner.verify.gates.power_report import KernelPower, MutantResult, Power, Unseen
-from runner.verify.layout import Layout, Step
+from runner.verify.gates.power_report import KernelPower, MutantResult, Power, UncaughtReason
+from runner.verify.layout import Layout, StepFolder
 from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
-from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.disk_cache import DiskCache
 from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of
-from runner.verify.runtime.replay import Recording, Replayed
-from runner.verify.runtime.runner import Bench
+from runner.verify.runtime.replay import Recording, ReplayOutcome
+from runner.verify.runtime.runner import ForwardRunner
 
 MODEL = "model"
 """Component name in checks of the whole model, that is, of the composition."""
@@ -56,7 +56,12 @@ class PowerGate:
     """Collects the results of each kernel file's mutants."""
 
     def __init__(
-        self, files: AnyFiles, layout: Layout, bench: Bench, spill: Spill, findings: Findings
+        self,
+        files: AnyFiles,
+        layout: Layout,
+        bench: ForwardRunner,
+        spill: DiskCache,
+        findings: Findings,
     ) -> None:
         self._files = files
         self._layout, self._bench, self._spill, self._findings = layout, bench, spill, findings
@@ -108,10 +113,12 @@ class PowerGate:
                 continue
             self._findings.found("power", kernel, self._faults.get(kernel))
             if not report.seen and kernel not in self._faults:
-                self._findings.warn(f"{kernel}: wrong values go unnoticed: {_why(report)}")
+                self._findings.warn(
+                    f"{kernel}: wrong values go unnoticed: {_first_explanation(report)}"
+                )
         self._findings.power = Power.of(reports)
 
-    def _homes(self, steps: tuple[Step, ...]) -> dict[str, str]:
+    def _homes(self, steps: tuple[StepFolder, ...]) -> dict[str, str]:
         """Return kernel file -> folder of the step with the fewest children that uses it."""
         by_size = sorted(steps, key=lambda step: len(step.children))
         return {
@@ -149,18 +156,18 @@ class PowerGate:
                 replayed = recording.replay(comparison.run, wrong)
         except CannotJudge:
             return told(verdict="caught", caught_by="error")
-        if differs(comparison.expected, replayed.output, comparison.tolerances):
+        if outputs_differ(comparison.expected, replayed.output, comparison.tolerances):
             return told(verdict="caught", caught_by="values")
-        if beyond := _beyond_doubt(comparison.expected, replayed.output):
+        if beyond := _difference_beyond_doubt(comparison.expected, replayed.output):
             self._faults[kernel] = f"{comparison.where} compares as equal what is {beyond:.3g} off"
-        if comparison.bitwise and not identical(comparison.expected, replayed.output):
+        if comparison.bitwise and not are_identical(comparison.expected, replayed.output):
             return told(verdict="caught", caught_by="bits")
         reason, explanation = self._unseen(kernel, comparison, replayed)
         return told(verdict="uncaught", reason=reason, explanation=explanation)
 
     def _unseen(
-        self, kernel: str, comparison: Comparison, replayed: Replayed
-    ) -> tuple[Unseen, str]:
+        self, kernel: str, comparison: Comparison, replayed: ReplayOutcome
+    ) -> tuple[UncaughtReason, str]:
         """Return why a comparison noticed nothing; a reason that must not occur becomes a fault."""
         if not replayed.changed:
             return "same_output", "it gives the same bits"
@@ -171,7 +178,7 @@ class PowerGate:
         if not replayed.arrived:
             names = sorted({comparison.components[path] for path in replayed.absorbed_by})
             return "absorbed", f"{', '.join(names)} gives the same for the wrong values"
-        if _holds_no_finite(comparison.expected):
+        if _has_no_finite_value(comparison.expected):
             return "not_finite", "what is compared is NaN or infinite throughout"
         if said := constant_output(comparison.expected):
             return "constant", said
@@ -179,18 +186,18 @@ class PowerGate:
         return "within_tolerance", f"what is compared is {off:.3g} off at most"
 
 
-def comparable(difference: Difference, outside: list[str]) -> bool:
+def can_be_seen_to_fail(difference: Difference, outside: list[str]) -> bool:
     """Return whether a comparison passed and its parent computes nothing itself."""
     return difference.reason is None and not outside
 
 
-def _why(report: KernelPower) -> str:
+def _first_explanation(report: KernelPower) -> str:
     """Return the explanation of the first uncaught mutant, usually the scaled output."""
     reasons = [m.explanation for m in report.mutants if m.explanation is not None]
     return next(iter(reasons), "no way to make them wrong was found")
 
 
-def _beyond_doubt(expected: object, actual: object) -> float | None:
+def _difference_beyond_doubt(expected: object, actual: object) -> float | None:
     """Return the largest difference that no tolerance may allow, found without `compare`."""
     for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
         if not is_tensor(one) or not is_tensor(other):
@@ -206,7 +213,7 @@ def _beyond_doubt(expected: object, actual: object) -> float | None:
     return None
 
 
-def _holds_no_finite(output: object) -> bool:
+def _has_no_finite_value(output: object) -> bool:
     held = (leaf for _, leaf in leaves(output) if is_tensor(leaf))
     pieces = (piece for leaf in held for piece in pieces_of(leaf) if piece.numel())
     return not any(bool(torch.isfinite(piece).any()) for piece in pieces)

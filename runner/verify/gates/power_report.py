@@ -10,13 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 SCHEMA_VERSION = 1
 
-Kind = Literal["scaled", "skipped", "swapped", "attribute"]
+MutantKind = Literal["scaled", "skipped", "swapped", "attribute"]
 """scaled     the output times 1.01; integers one more, booleans the other way round
 skipped    the operation left out: an input in place of the output
 swapped    two operands of one shape and dtype in each other's place
 attribute  one number, word or switch in the kernel's file replaced"""
 
-Unseen = Literal["same_output", "not_finite", "constant", "dead", "absorbed", "within_tolerance"]
+UncaughtReason = Literal[
+    "same_output", "not_finite", "constant", "dead", "absorbed", "within_tolerance"
+]
 """same_output       the wrong kernel computes what the right one does, within tolerance
 not_finite        what is compared is NaN or infinity throughout
 constant          what is compared is one value throughout
@@ -25,14 +27,14 @@ absorbed          a later kernel gives the same for the wrong values: saturated,
 within_tolerance  the difference arrives, too small for the comparison"""
 
 
-class _Document(BaseModel):
+class _PowerDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
-class MutantResult(_Document):
+class MutantResult(_PowerDocument):
     """One wrong copy of a kernel file, and whether a comparison failed because of it."""
 
-    kind: Kind
+    kind: MutantKind
     change: str
     """The change in one line, such as `eps=1e-05 becomes eps=2e-05`."""
     where: str
@@ -44,7 +46,7 @@ class MutantResult(_Document):
     `bits`: within the tolerance, but its bits differ from those of the right kernel, which are the
     original's.
     """
-    reason: Unseen | None = None
+    reason: UncaughtReason | None = None
     """Reason why nothing could be noticed; present exactly when uncaught."""
     explanation: str | None = None
     """The reason in a sentence, with the figures."""
@@ -60,7 +62,7 @@ class MutantResult(_Document):
         return self
 
 
-class KernelPower(_Document):
+class KernelPower(_PowerDocument):
     """One kernel file, of which all instances are wrong at once."""
 
     component: str
@@ -72,7 +74,7 @@ class KernelPower(_Document):
         return any(mutant.caught_by in ("values", "bits") for mutant in self.mutants)
 
 
-class Power(_Document):
+class Power(_PowerDocument):
     """The wrong kernels that verification would notice; the same on every run."""
 
     schema_version: int = SCHEMA_VERSION

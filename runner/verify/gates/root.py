@@ -10,36 +10,36 @@ from typing import Any
 
 from runner.tree.document import ROOT
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import COMPOSITION, compare_with_control, identical
-from runner.verify.gates.nested_steps import OpenStep
+from runner.verify.gates.compare import COMPOSITION, are_identical, compare_with_control
+from runner.verify.gates.nested_steps import LoadedStep
 from runner.verify.gates.operation_identity import meta_of
 from runner.verify.gates.self_test import (
-    Component,
+    ComponentFile,
     SelfTests,
+    format_metas,
     judge_output,
     load_component,
     note_contract,
-    self_test,
-    shown,
+    run_self_test,
 )
 from runner.verify.gates.steps import ParentRun, StepGate
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
-    held_weights,
-    map_fault,
-    state_after,
-    table_of,
-    transfer,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+    transfer_weights,
+    weight_map_fault,
     weights_of,
 )
 from runner.verify.layout import Layout
 from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
-from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.disk_cache import DiskCache, size_of
 from runner.verify.runtime.output_leaves import is_tensor, leaves, tensors
-from runner.verify.runtime.random_blocks import DrawsOther
-from runner.verify.runtime.runner import Bench, Inputs, SharedInputs
-from runner.verify.runtime.self_test_reuse import Witness
+from runner.verify.runtime.random_blocks import DifferentDrawError
+from runner.verify.runtime.runner import ForwardRunner, Inputs, SharedInputs
+from runner.verify.runtime.self_test_reuse import SelfTestReuse
 
 
 class RootGate:
@@ -49,8 +49,8 @@ class RootGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: Bench,
-        spill: Spill,
+        bench: ForwardRunner,
+        spill: DiskCache,
         tests: SelfTests,
         steps: StepGate,
         findings: Findings,
@@ -58,10 +58,10 @@ class RootGate:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
         self.tests, self.steps, self.findings = tests, steps, findings
         self._node = layout.tree.nodes[ROOT] if layout.tree else None
-        self._component: Component | None = None
+        self._component: ComponentFile | None = None
         self._draws_the_same = False
-        self._opened: OpenStep | None = None
-        self.witness = Witness(files, layout, bench, tests, findings)
+        self._opened: LoadedStep | None = None
+        self.witness = SelfTestReuse(files, layout, bench, tests, findings)
 
     def test_itself(self, inputs: SharedInputs) -> None:
         """Judge the root's own inputs; run its self-test now if they are not the author's.
@@ -82,7 +82,7 @@ class RootGate:
                     if not self.spill.has_room_for(size_of(list(inputs.get()))):
                         inputs.release()
                     where = self.files, self.layout, self.bench, self.tests, self.findings
-                    self_test(root.path, *where)
+                    run_self_test(root.path, *where)
                 elif alone:
                     self.witness.expect(component)
         given = tuple(map(meta_of, tensors(list(inputs.get()))))
@@ -91,16 +91,17 @@ class RootGate:
             self.findings.found(
                 "self-test",
                 root.path,
-                f"get_inputs() gives {shown(contract.inputs)}, the original's {shown(given)}",
+                f"get_inputs() gives {format_metas(contract.inputs)},"
+                f" the original's {format_metas(given)}",
             )
 
-    def _contract_on(self, component: Component, inputs: SharedInputs) -> bool:
+    def _contract_on(self, component: ComponentFile, inputs: SharedInputs) -> bool:
         """Return whether the own inputs are the author's to the bit; if so, record the contract."""
         try:
             own = component.draw(0, repeated=False, again=True)
-        except DrawsOther:
+        except DifferentDrawError:
             return False
-        if not identical(tensors(list(own)), tensors(list(inputs.get()))):
+        if not are_identical(tensors(list(own)), tensors(list(inputs.get()))):
             return False
         model = component.build(0, bare=True)
         note_contract(component, self.layout, model, own, self.tests, self.findings)
@@ -134,7 +135,7 @@ class RootGate:
 
     def _run(
         self,
-        component: Component,
+        component: ComponentFile,
         expected: object,
         held: Weights,
         known: WeightTable,
@@ -145,43 +146,45 @@ class RootGate:
         first = trial == 0
         model = component.build(trial, bare=True)
         names = self._node.weight_map or {name: name for name in weights_of(model)}
-        if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
+        if fault := weight_map_fault(
+            names, describe_weights(model), known, frozenset(known.entries)
+        ):
             self.findings.found("weights", component.path, fault)
         with foreign_code(f"{component.path}: weight_map of {ROOT}", self.bench.directory):
-            transfer(held, model, names)
-        mine, table = held_weights(model), table_of(model)
+            transfer_weights(held, model, names)
+        mine, table = snapshot_weights(model), describe_weights(model)
         given = SharedInputs(lambda: self._given(component, inputs.get()))
         what = f"{component.path}: forward on the original's inputs"
         watch = self.bench.watch(model) if first else None
         actual, seen = self.bench.forward(what, model, given.get(), trial, watch)
         if first and self._draws_the_same:
             judge_output(component, self.layout, actual, self.tests, self.findings)
-        found = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
+        found = compare_with_control(_flatten(expected), _flatten(actual), COMPOSITION)
         self.findings.compared("composition", component.path, found)
         if found.bitwise_equal:  # the bits are the same, so one copy of them is enough
-            kept = _rebuilt(actual, iter(_flat(expected)))
+            kept = _rebuild_nesting(actual, iter(_flatten(expected)))
         else:
             kept = self.spill.keep(actual)
-        state = state_after(model) if self.bench.options.mode == "train" else {}
+        state = copy_buffers(model) if self.bench.options.mode == "train" else {}
         return ParentRun(given, kept, mine, table, state, seen, repeated=False)
 
-    def _given(self, component: Component, inputs: Inputs) -> Inputs:
+    def _given(self, component: ComponentFile, inputs: Inputs) -> Inputs:
         """Return the author's inputs in the component's form: only tensors, or all arguments."""
         contract = self.tests.contracts.get(component.path)
         whole = contract is not None and contract.arguments == sum(map(len, inputs))
         return inputs if whole else (tuple(tensors(list(inputs))), {})
 
 
-def _flat(output: object) -> tuple[object, ...]:
+def _flatten(output: object) -> tuple[object, ...]:
     return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))
 
 
-def _rebuilt(output: Any, others: Iterator[object]) -> object:
+def _rebuild_nesting(output: Any, others: Iterator[object]) -> object:
     """Return the same nesting with other tensors in it."""
     if is_tensor(output):
         return next(others)
     if isinstance(output, dict):
-        return {key: _rebuilt(item, others) for key, item in output.items()}
+        return {key: _rebuild_nesting(item, others) for key, item in output.items()}
     if type(output) in (tuple, list):
-        return type(output)(_rebuilt(item, others) for item in output)
+        return type(output)(_rebuild_nesting(item, others) for item in output)
     return output

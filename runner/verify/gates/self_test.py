@@ -20,14 +20,20 @@ from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
 from runner.verify.guard.worker_client import COMPUTED
 from runner.verify.layout import Layout
-from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code, relative
+from runner.verify.loading_files import (
+    AnyFiles,
+    CannotJudge,
+    foreign_code,
+    relative_path,
+    require_attribute,
+)
 from runner.verify.results import NOT_FINITE
 from runner.verify.runtime.operation_watch import Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
 from runner.verify.runtime.random_blocks import RepeatedDraws
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
-_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
+_REQUIRED_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
 """Functions that a component must have, besides those that the verdict is based on."""
 
 
@@ -53,12 +59,12 @@ class SelfTests:
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class ComponentFile:
     """A component file that has run."""
 
     path: str
     module: ModuleType
-    bench: Bench
+    bench: ForwardRunner
     drawn: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
     """Shapes and dtypes of the first inputs that it drew."""
 
@@ -70,7 +76,7 @@ class Component:
         def make() -> Any:
             streamed = self.bench.streaming is not None  # streamed draws are repeated blocks anyway
             with nullcontext() if streamed else RepeatedDraws():
-                return made(names["Model"], names.get("get_init_inputs"))
+                return make_model(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
 
@@ -93,30 +99,32 @@ class Component:
         inputs = self.bench.draw(what, get_inputs, trial, repeated=repeated, again=again)
         drawn = tuple(map(meta_of, tensors(list(inputs))))
         if self.drawn.setdefault("first", drawn) != drawn:
-            first = shown(self.drawn["first"])
-            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {shown(drawn)}")
+            first = format_metas(self.drawn["first"])
+            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {format_metas(drawn)}")
         return inputs
 
 
-def made(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
+def make_model(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
     """Return a model, built with its own file's arguments: a list, or a dict by name."""
     arguments = get_init_inputs() if get_init_inputs else []
     return cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
 
 
-def load_component(files: AnyFiles, bench: Bench, path: str, component: str) -> Component:
+def load_component(
+    files: AnyFiles, bench: ForwardRunner, path: str, component: str
+) -> ComponentFile:
     """Run a component's file; CannotJudge if it lacks a function that the verdict is based on."""
     module = files.load(bench.directory / path)
     for name in ("Model", "get_inputs"):
-        attribute(module, name, bench.directory)
-    return Component(component, module, bench)
+        require_attribute(module, name, bench.directory)
+    return ComponentFile(component, module, bench)
 
 
-def self_test(
+def run_self_test(
     component: str,
     files: AnyFiles,
     layout: Layout,
-    bench: Bench,
+    bench: ForwardRunner,
     tests: SelfTests,
     findings: Findings,
 ) -> None:
@@ -138,7 +146,7 @@ def self_test(
         judge_output(loaded, layout, output, tests, findings)
         events = watch.trace.events
         contract = tests.contracts[component]
-        tests.contracts[component] = replace(contract, operations=what_ran(events))
+        tests.contracts[component] = replace(contract, operations=count_operation_names(events))
         del output
         findings.found("rules", component, watch.kept())
         if bench.beside:
@@ -146,7 +154,7 @@ def self_test(
 
 
 def note_contract(
-    component: Component,
+    component: ComponentFile,
     layout: Layout,
     model: nn.Module,
     inputs: Inputs,
@@ -163,12 +171,12 @@ def note_contract(
     weights = {name: list(tensor.shape) for name, tensor in held.items()}
     dtypes = {name: dtype_name(tensor.dtype) for name, tensor in held.items()}
     for node in layout.nodes(component.path):
-        if documented(node) != contract.inputs:
+        if documented_inputs(node) != contract.inputs:
             findings.found(
                 "self-test",
                 component.path,
-                f"get_inputs() gives {shown(contract.inputs)}, the tree says"
-                f" {shown(documented(node))} ({node.id})",
+                f"get_inputs() gives {format_metas(contract.inputs)}, the tree says"
+                f" {format_metas(documented_inputs(node))} ({node.id})",
             )
         told = dtypes | node.weight_dtypes
         if node.weight_shapes and (node.weight_shapes, told) != (weights, dtypes):
@@ -178,7 +186,7 @@ def note_contract(
         for stride, real, (shape, _) in zip(
             node.input_strides.values(), contract.strides, contract.inputs, strict=False
         ):
-            if not same_layout(shape, stride, real):
+            if not has_same_layout(shape, stride, real):
                 findings.found(
                     "self-test",
                     component.path,
@@ -187,16 +195,18 @@ def note_contract(
 
 
 def judge_output(
-    component: Component, layout: Layout, output: Any, tests: SelfTests, findings: Findings
+    component: ComponentFile, layout: Layout, output: Any, tests: SelfTests, findings: Findings
 ) -> None:
     """Record the verdict on a component's output; one with NaN or infinity is settled later."""
     results = tuple(map(meta_of, tensors(output)))
-    missing = next((name for name in _FUNCTIONS if name not in component.module.__dict__), None)
+    missing = next(
+        (name for name in _REQUIRED_FUNCTIONS if name not in component.module.__dict__), None
+    )
     fault = f"no {missing}()" if missing else _shape_fault(component, results)
     for node in layout.nodes(component.path):
-        said = _metas(node.output_shapes, node.output_dtypes)
+        said = _read_metas(node.output_shapes, node.output_dtypes)
         if fault is None and said != results:
-            fault = f"gives {shown(results)}, the tree says {shown(said)} ({node.id})"
+            fault = f"gives {format_metas(results)}, the tree says {format_metas(said)} ({node.id})"
     if not results:
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
     bad = sum(count_not_finite(tensor) for tensor in tensors(output))
@@ -206,7 +216,7 @@ def judge_output(
         findings.found("self-test", component.path, fault)
 
 
-def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
+def settle_not_finite(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
     """Judge the components that gave NaN or infinity; `in_original` do so in the original, too."""
     for component, reason in tests.not_finite.items():
         kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
@@ -217,7 +227,7 @@ def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings)
             findings.found("self-test", component, fault)
 
 
-def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
+def count_operation_names(events: list[Event], constants: bool = False) -> Counter[str]:
     """Count operation names, without copies and constants, which depend on strides and versions."""
     return Counter(
         e.operation.name
@@ -227,7 +237,7 @@ def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
 
 
 @contextmanager
-def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[None]:
+def forbid_computation(file: str, bench: ForwardRunner, findings: Findings) -> Iterator[None]:
     """Record a fault if a parent's import or construction in the body computes anything.
 
     An empty tensor is allowed: it tells which device a parent without inputs is on.
@@ -236,25 +246,29 @@ def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[No
     COMPUTED.clear()
     with watch:
         yield
-    for name, where in [*computed(watch), *COMPUTED]:
+    for name, where in [*computed_operations(watch), *COMPUTED]:
         if where.rpartition(":")[0] == file:
             findings.found("rules", file, f"computes {name} before the forward, at {where}")
 
 
-def computed(watch: Watch) -> Iterator[tuple[str, str]]:
+def computed_operations(watch: Watch) -> Iterator[tuple[str, str]]:
     """Yield name and line of each operation that gave a tensor with elements."""
     for event in watch.trace.events:
         if any(0 not in shape for shape, _ in event.operation.outputs):
             yield event.operation.name, event.where
 
 
-def components_in(
+def find_components(
     model: nn.Module, folder: Path, directory: Path
 ) -> dict[str, tuple[nn.Module, str]]:
     """Return module path -> (module, file) of the outermost modules defined in a folder."""
     found: dict[str, tuple[nn.Module, str]] = {}
     for path, module in model.named_modules():
-        if path and not _within(path, found) and (file := defining_file(module, folder, directory)):
+        if (
+            path
+            and not _is_within(path, found)
+            and (file := defining_file(module, folder, directory))
+        ):
             found[path] = module, file
     return found
 
@@ -264,11 +278,11 @@ def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | Non
     if isinstance(module, Replica):
         file = module.kdrun_link.file
         return file if file and (directory / file).is_relative_to(folder) else None
-    path = _defined_in(type(module), folder)
-    return relative(path, directory) if path else None
+    path = _find_class_file(type(module), folder)
+    return relative_path(path, directory) if path else None
 
 
-def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
+def outside_tensor_fault(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
     """Return a fault if a parent holds tensors outside its children, or replaces a forward."""
     for path, (module, file) in found.items():
         replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
@@ -277,22 +291,22 @@ def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> s
     kinds = (("parameter", weights_of(model)), ("tensor", plain_tensors(model)))
     for kind, held in kinds:
         for name in held:
-            if not _within(name, found):
+            if not _is_within(name, found):
                 return f"holds the {kind} {name} outside of its children"
     return None
 
 
-def documented(node: Node) -> tuple[TensorMeta, ...]:
+def documented_inputs(node: Node) -> tuple[TensorMeta, ...]:
     """Return the shapes and dtypes of an instance's inputs according to the tree."""
-    return _metas(node.input_shapes, node.input_dtypes)
+    return _read_metas(node.input_shapes, node.input_dtypes)
 
 
-def shown(metas: tuple[TensorMeta, ...]) -> str:
+def format_metas(metas: tuple[TensorMeta, ...]) -> str:
     """Return a description for people: `float32[10, 64], int64[10]`."""
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in metas) or "nothing"
 
 
-def same_layout(
+def has_same_layout(
     shape: tuple[int, ...], one: tuple[int, ...] | list[int], other: tuple[int, ...] | list[int]
 ) -> bool:
     """Return whether strides agree in all dimensions of more than one element."""
@@ -310,14 +324,14 @@ def count_not_finite(tensor: torch.Tensor) -> int:
     return sum(int(torch.isfinite(piece).logical_not_().sum()) for piece in pieces)
 
 
-def _within(name: str, paths: Collection[str]) -> bool:
+def _is_within(name: str, paths: Collection[str]) -> bool:
     """Return whether a dotted name is one of some paths, or lies below one."""
     while name and name not in paths:
         name = name.rpartition(".")[0]
     return bool(name)
 
 
-def _shape_fault(component: Component, results: tuple[TensorMeta, ...]) -> str | None:
+def _shape_fault(component: ComponentFile, results: tuple[TensorMeta, ...]) -> str | None:
     shapes: Callable[[], Any] = component.module.__dict__["get_expected_output_shape"]
     with foreign_code(f"{component.path}: get_expected_output_shape()", component.bench.directory):
         expected = shapes()
@@ -325,19 +339,24 @@ def _shape_fault(component: Component, results: tuple[TensorMeta, ...]) -> str |
         said = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
     real = [shape for shape, _ in results]
     if said != real:
-        return f"gives shapes {_lists(real)}, get_expected_output_shape() says {_lists(said)}"
+        return (
+            f"gives shapes {_format_shapes(real)},"
+            f" get_expected_output_shape() says {_format_shapes(said)}"
+        )
     return None
 
 
-def _lists(shapes: list[tuple[int, ...]]) -> str:
+def _format_shapes(shapes: list[tuple[int, ...]]) -> str:
     return ", ".join(str(list(shape)) for shape in shapes) or "none"
 
 
-def _metas(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> tuple[TensorMeta, ...]:
+def _read_metas(
+    shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]
+) -> tuple[TensorMeta, ...]:
     return tuple((tuple(s), dtypes[name].removeprefix("torch.")) for name, s in shapes.items())
 
 
-def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:
+def _find_class_file(cls: type[nn.Module], folder: Path) -> Path | None:
     """Return the file in a folder that defines a class: by its forward, its module or its methods.
 
     A subclass of a torch class that only defines __init__ has no forward of its own, and the code

@@ -11,41 +11,41 @@ from runner.quantities import counted
 from runner.torch_internals import storage_of
 from runner.tree.document import TREE_FILE
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, compared_elements
-from runner.verify.gates.coverage import coverage_fault, covered, unread
-from runner.verify.gates.nested_steps import Boundaries, OpenStep
+from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, count_elements
+from runner.verify.gates.coverage import compare_coverage, coverage_fault, unread_weight_fault
+from runner.verify.gates.nested_steps import LoadedStep, NestedSteps
 from runner.verify.gates.operation_identity import TensorMeta
-from runner.verify.gates.parent_source import parent_fault, parsed
-from runner.verify.gates.power import Comparison, PowerGate, comparable
+from runner.verify.gates.parent_source import parent_fault, parse_file
+from runner.verify.gates.power import Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.self_test import (
-    Component,
+    ComponentFile,
     SelfTests,
-    held_outside,
+    count_operation_names,
+    forbid_computation,
+    format_metas,
     judge_output,
     load_component,
     note_contract,
-    nothing_computed,
-    shown,
-    what_ran,
+    outside_tensor_fault,
 )
-from runner.verify.gates.training_state import state_fault
+from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
-    held_weights,
-    map_fault,
-    state_after,
-    table_of,
-    transfer,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+    transfer_weights,
+    weight_map_fault,
 )
-from runner.verify.layout import Layout, Step, weight_map
-from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code
-from runner.verify.runtime.disk_cache import Spill
-from runner.verify.runtime.operation_watch import Call, Event
-from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.layout import Layout, StepFolder, read_weight_map
+from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code, require_attribute
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.operation_watch import ComponentCall, Event
+from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import Bench, Seen, SharedInputs
-from runner.verify.runtime.self_test_reuse import Witness
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
+from runner.verify.runtime.self_test_reuse import SelfTestReuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ParentRun:
     known: WeightTable
     state: Weights
     """The buffers after the forward; empty in eval mode."""
-    seen: Seen | None
+    seen: ForwardObservation | None
     """Result of watching the forward; None after the first trial."""
     repeated: bool = True
     """Whether the inputs are the component's own, in which large draws are repeated blocks."""
@@ -71,19 +71,19 @@ class StepGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: Bench,
-        spill: Spill,
+        bench: ForwardRunner,
+        spill: DiskCache,
         tests: SelfTests,
         power: PowerGate,
         findings: Findings,
     ) -> None:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
         self.tests, self.power, self.findings = tests, power, findings
-        self._witness = Witness(files, layout, bench, tests, findings)
-        self._boundaries = Boundaries(bench, spill, findings)
+        self._witness = SelfTestReuse(files, layout, bench, tests, findings)
+        self._boundaries = NestedSteps(bench, spill, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
-    def judge(self, step: Step) -> None:
+    def judge(self, step: StepFolder) -> None:
         """Judge a step on its parent's own weights and inputs."""
         with self.judging(step):
             opened = self.open(step)
@@ -92,7 +92,7 @@ class StepGate:
             for trial in range(self.bench.options.seeds):
                 try:
                     self.follow(opened, self._run_parent(parent, trial), trial)
-                except ValuesNeeded:
+                except MissingValuesError:
                     with self.spill.values():
                         self.follow(opened, self._run_parent(parent, trial), trial)
                 if opened.total.reason:
@@ -102,7 +102,7 @@ class StepGate:
                 self._boundaries.expect(opened)
 
     @contextmanager
-    def judging(self, step: Step) -> Iterator[None]:
+    def judging(self, step: StepFolder) -> Iterator[None]:
         """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
         refactored = f"{step.folder}/refactored.py"
         try:
@@ -115,22 +115,22 @@ class StepGate:
                 if not self.findings.has(gate, component):
                     self.findings.broken(gate, component, f"the step did not run: {error}")
 
-    def open(self, step: Step) -> OpenStep:
+    def open(self, step: StepFolder) -> LoadedStep:
         """Check a step's source and load it; CannotJudge if a part is missing."""
         refactored = f"{step.folder}/refactored.py"
         findings = self.findings
         with findings.judging("rules", refactored):
-            tree = parsed(self.bench.directory / refactored, refactored)
+            tree = parse_file(self.bench.directory / refactored, refactored)
             if fault := parent_fault(tree, "RefactoredModel"):
                 findings.found("rules", refactored, fault)
         if fault := self._children_fault(step):
             findings.found("rules", refactored, fault)
-        with nothing_computed(refactored, self.bench, findings):
+        with forbid_computation(refactored, self.bench, findings):
             module = self.files.load_step(self.bench.directory / step.folder)
-        attribute(module, "RefactoredModel", self.bench.directory)
-        return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
+        require_attribute(module, "RefactoredModel", self.bench.directory)
+        return LoadedStep(step, module, read_weight_map(self.bench.directory / step.folder))
 
-    def close(self, opened: OpenStep) -> None:
+    def close(self, opened: LoadedStep) -> None:
         """Record the verdict, after the last trial."""
         step, total, findings = opened.step, opened.total, self.findings
         if not findings.has("step", step.folder):
@@ -138,33 +138,33 @@ class StepGate:
             if total.reason is None and not total.noticed:
                 findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
-    def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
+    def follow(self, opened: LoadedStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model on the inputs and weights of its parent, and compare."""
         bench, findings = self.bench, self.findings
         step, mapping = opened.step, opened.mapping
         inputs, expected, seen = parent.inputs, parent.expected, parent.seen
         where = f"{step.folder}/refactored.py"
-        with nothing_computed(where, bench, findings):
+        with forbid_computation(where, bench, findings):
             refactored = bench.build_bare(f"{where}: RefactoredModel", opened.refactored, trial)
         if trial == 0:
-            fault = map_fault(mapping, table_of(refactored), parent.known)
+            fault = weight_map_fault(mapping, describe_weights(refactored), parent.known)
             findings.found("weights", step.folder, fault)
         with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
-            transfer(parent.held, refactored, mapping)
+            transfer_weights(parent.held, refactored, mapping)
         found = self._children(opened, refactored) if trial == 0 else {}
         recording = self.power.recording(step.folder, found) if trial == 0 else None
         actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
             places = {name: storage_of(tensor) for name, tensor in parent.held.items()}
-            findings.found("weights", step.folder, unread(mapping, places, seen, ran))
-        left = state_fault(parent.state, refactored, mapping)
+            findings.found("weights", step.folder, unread_weight_fault(mapping, places, seen, ran))
+        left = compare_state(parent.state, refactored, mapping)
         if recording is None:
             del refactored
         difference = compare_with_control(expected, actual, STEP) | left
-        if difference.reason is None and compared_elements(expected) == 0:
+        if difference.reason is None and count_elements(expected) == 0:
             self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
-        if recording and seen and ran and comparable(difference, ran.trace.outside):
+        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.outside):
             what = f"{where}: forward"
             self.power.judge(
                 Comparison(
@@ -181,12 +181,12 @@ class StepGate:
             )
         opened.total |= difference
 
-    def _run_parent(self, parent: Component, trial: int) -> "ParentRun":
+    def _run_parent(self, parent: ComponentFile, trial: int) -> "ParentRun":
         bench, first = self.bench, trial == 0
         inputs = SharedInputs(lambda: parent.draw(trial))
         model = parent.build(trial)
         bench.vary(model, trial)
-        known, held = table_of(model), held_weights(model)
+        known, held = describe_weights(model), snapshot_weights(model)
         given = inputs.get()
         if first:
             note_contract(parent, self.layout, model, given, self.tests, self.findings)
@@ -194,27 +194,27 @@ class StepGate:
         output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
-        state = state_after(model) if bench.options.mode == "train" else {}
+        state = copy_buffers(model) if bench.options.mode == "train" else {}
         return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
 
-    def _children(self, opened: OpenStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+    def _children(self, opened: LoadedStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each child."""
         found = opened.children(model, self.bench)
         where = f"{opened.step.folder}/refactored.py"
         if not found:
             self.findings.found("rules", where, "uses no class of children/")
-        self.findings.found("rules", where, held_outside(model, found))
+        self.findings.found("rules", where, outside_tensor_fault(model, found))
         return found
 
     def _run_refactored(
         self,
-        opened: OpenStep,
+        opened: LoadedStep,
         model: nn.Module,
         found: dict[str, tuple[nn.Module, str]],
         parent: "ParentRun",
         trial: int,
         recording: Recording | None,
-    ) -> tuple[object, Seen | None]:
+    ) -> tuple[object, ForwardObservation | None]:
         what = f"{opened.step.folder}/refactored.py: forward"
         given = parent.inputs.get()
         if trial:
@@ -230,7 +230,9 @@ class StepGate:
         ):
             return self.bench.forward(what, model, given, trial, watch)
 
-    def _judge_run(self, step: Step, seen: Seen, ran: Seen) -> None:
+    def _judge_run(
+        self, step: StepFolder, seen: ForwardObservation, ran: ForwardObservation
+    ) -> None:
         findings, trace = self.findings, ran.trace
         outside = trace.outside[0] if trace.outside else None
         findings.found("rules", f"{step.folder}/refactored.py", outside)
@@ -239,16 +241,16 @@ class StepGate:
             findings.found("rules", component, what)
         for call in trace.calls if not trace.outside else ():
             self._note_operations(call, trace.events)
-        coverage = covered(step.folder, seen, ran)
+        coverage = compare_coverage(step.folder, seen, ran)
         findings.cover(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, ran)
         findings.found("coverage", step.folder, fault)
 
-    def _note_operations(self, call: Call, events: list[Event]) -> None:
+    def _note_operations(self, call: ComponentCall, events: list[Event]) -> None:
         """Add the operations of a kernel to its contract, if this call was its self-test."""
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
-            ran = what_ran(events[slice(*call.operations)])
+            ran = count_operation_names(events[slice(*call.operations)])
             self.tests.contracts[call.component] = replace(contract, operations=ran)
 
     def judge_calls(self) -> None:
@@ -259,8 +261,8 @@ class StepGate:
                 self.findings.found(
                     "self-test",
                     component,
-                    f"get_inputs() gives {shown(contract.inputs)}, but {folder} calls it with"
-                    f" {shown(inputs)}",
+                    f"get_inputs() gives {format_metas(contract.inputs)},"
+                    f" but {folder} calls it with {format_metas(inputs)}",
                 )
 
     def _fits(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
@@ -274,7 +276,7 @@ class StepGate:
             a == b and abs(len(s) - len(t)) <= 1 for (s, a), (t, b) in zip(one, other, strict=True)
         )
 
-    def _calls_fault(self, step: Step, ran: Seen) -> str | None:
+    def _calls_fault(self, step: StepFolder, ran: ForwardObservation) -> str | None:
         """Return a fault if other children ran than the tree lists, or in another order."""
         order = [call.component for call in ran.trace.calls]
         calls = Counter(order)
@@ -294,7 +296,7 @@ class StepGate:
                     return f"{place}, and {ran_now} runs there"
         return None
 
-    def _children_fault(self, step: Step) -> str | None:
+    def _children_fault(self, step: StepFolder) -> str | None:
         if step.parent is None:
             return "its original.py is none of the component files"
         for name, component in step.children.items():

@@ -14,7 +14,7 @@ from runner.verify.gates.difference import Difference
 from runner.verify.gates.weights import Weights, weights_of
 
 
-def state_fault(state: Weights, model: nn.Module, mapping: Mapping[str, str]) -> Difference:
+def compare_state(state: Weights, model: nn.Module, mapping: Mapping[str, str]) -> Difference:
     """Return the difference of a model's buffers from the other side's after the forward.
 
     `state`: buffers of the other side; empty in eval mode, where they are not compared.

@@ -14,8 +14,8 @@ from runner.torch_internals import storage_of
 
 Weights: TypeAlias = dict[str, torch.Tensor]
 
-_PIECE = 1 << 22
-_DEEPEST = 5
+_PIECE_ELEMENTS = 1 << 22
+_MAX_DEPTH = 5
 """Depth of nested lists and objects that are searched for tensors."""
 
 
@@ -51,12 +51,12 @@ def weights_of(model: nn.Module) -> Weights:
     return {n: t for n, t in dense.items() if t.numel() or n not in anchors}
 
 
-def table_of(model: nn.Module) -> WeightTable:
+def describe_weights(model: nn.Module) -> WeightTable:
     """Return names, shapes and dtypes of `weights_of`, without holding the tensors."""
     weights = weights_of(model)
     by_place: dict[object, set[str]] = defaultdict(set)
     for name, tensor in weights.items():
-        by_place[_place(tensor)].add(name)
+        by_place[_memory_key(tensor)].add(name)
     return WeightTable(
         {name: (tuple(t.shape), dtype_name(t.dtype)) for name, t in weights.items()},
         {n: (tuple(t.shape), dtype_name(t.dtype)) for n, t in plain_tensors(model).items()},
@@ -64,7 +64,7 @@ def table_of(model: nn.Module) -> WeightTable:
     )
 
 
-def _place(tensor: torch.Tensor) -> object:
+def _memory_key(tensor: torch.Tensor) -> object:
     """Return a key of a weight's memory, which an expansion of the same memory shares."""
     if not tensor.numel():
         return id(tensor)
@@ -77,7 +77,7 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def map_fault(
+def weight_map_fault(
     mapping: Mapping[str, str],
     refactored: WeightTable,
     original: WeightTable,
@@ -121,23 +121,23 @@ def plain_tensors(model: nn.Module) -> Weights:
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, tensor in _held(value, f"{path}.{key}" if path else key, registered)
+        for name, tensor in _iterate_tensors(value, f"{path}.{key}" if path else key, registered)
     }
 
 
-def _held(
+def _iterate_tensors(
     value: object, name: str, known: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors in an attribute; do not enter objects whose id() is in `visited`."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth < _DEEPEST and id(value) not in known:
+    elif depth < _MAX_DEPTH and id(value) not in known:
         deeper = depth + (not isinstance(value, nn.Module))
-        for key, item in _items(value):
-            yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)
+        for key, item in _named_items(value):
+            yield from _iterate_tensors(item, f"{name}.{key}", known | {id(value)}, deeper)
 
 
-def _items(value: object) -> Iterable[tuple[object, object]]:
+def _named_items(value: object) -> Iterable[tuple[object, object]]:
     """Return (name, value) pairs of a list, a dict, a module or an object's attributes."""
     if isinstance(value, dict):
         return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
@@ -151,18 +151,18 @@ def _items(value: object) -> Iterable[tuple[object, object]]:
     return vars(value).items() if hasattr(value, "__dict__") else ()
 
 
-def held_weights(model: nn.Module) -> Weights:
+def snapshot_weights(model: nn.Module) -> Weights:
     """Return all tensors that a map may name, with their values before a forward.
 
     Other tensors than parameters are copied, since a forward may write into them. Parameters are
     wrapped, since it may give them other data.
     """
     named = plain_tensors(model) | weights_of(model)
-    own = {id(tensor): _own(tensor) for tensor in named.values()}
+    own = {id(tensor): _copy_weight(tensor) for tensor in named.values()}
     return {name: own[id(tensor)] for name, tensor in named.items()}
 
 
-def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
+def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
     """Give `target` the parameters of `source` under its own names, without copying them.
 
     Buffers are copied, since a forward may write into them. ValueError if a name is mapped to
@@ -183,11 +183,11 @@ def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> 
             is_parameter = isinstance(value, nn.Parameter)
             value = value if is_parameter else nn.Parameter(value, requires_grad=False)
         else:
-            value = own.setdefault(mapping[name], _own(value).detach())
+            value = own.setdefault(mapping[name], _copy_weight(value).detach())
         setattr(owner, leaf, value)  # load_state_dict skips non-persistent buffers
 
 
-def vary(
+def vary_weights(
     model: nn.Module,
     generator: torch.Generator,
     *,
@@ -208,41 +208,41 @@ def vary(
             continue
         seen.add(id(tensor))
         data = tensor.detach()  # not .data: others detect a change by the tensor's version
-        if data.layout != torch.strided or data.dtype.itemsize == 1 or overlapping(data):
+        if data.layout != torch.strided or data.dtype.itemsize == 1 or has_overlap(data):
             continue
-        if only_defaults and not one_value(data):
+        if only_defaults and not has_one_value(data):
             continue
-        move(data, generator)
+        move_values(data, generator)
 
 
-def move(data: torch.Tensor, generator: torch.Generator, most: float = 0.1) -> None:
+def move_values(data: torch.Tensor, generator: torch.Generator, most: float = 0.1) -> None:
     """Move each element x up by its own random amount, at most `limit` times |x| + 0.1."""
-    pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
+    pieces = torch.split(data.view(-1), _PIECE_ELEMENTS) if data.is_contiguous() else (data,)
     for piece in pieces:  # in pieces, since a weight may take much of the memory
         noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
         step = piece.abs().add_(0.1).nan_to_num_(nan=0.0, posinf=0.0)
         piece.addcmul_(step, noise, value=most)
 
 
-def one_value(tensor: torch.Tensor) -> bool:
+def has_one_value(tensor: torch.Tensor) -> bool:
     """Return whether all elements are equal; the first few usually decide it."""
     first = tensor.select(0, 0) if tensor.dim() > 1 else tensor
     value = first.flatten()[0]
     return bool((first == value).all()) and bool((tensor == value).all())
 
 
-def overlapping(tensor: torch.Tensor) -> bool:
+def has_overlap(tensor: torch.Tensor) -> bool:
     """Return whether several elements are one number in memory, as in an expanded tensor."""
     return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
-def _own(tensor: torch.Tensor) -> torch.Tensor:
+def _copy_weight(tensor: torch.Tensor) -> torch.Tensor:
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(tensor.data, requires_grad=tensor.requires_grad)
     return tensor.detach().clone()
 
 
-def state_after(model: nn.Module) -> Weights:
+def copy_buffers(model: nn.Module) -> Weights:
     """Return copies of the buffers, as a forward left them."""
     named = model.named_buffers(remove_duplicate=False)
     return {name: tensor.detach().clone() for name, tensor in named}

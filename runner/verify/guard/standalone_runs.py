@@ -28,9 +28,9 @@ from runner.problems import nested_values
 from runner.torch_internals import DisableTorchFunction, without_modes
 from runner.untrusted_files import LARGEST_SOURCE
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, compare, compared_elements
+from runner.verify.gates.compare import STEP, compare, count_elements
 from runner.verify.gates.health import constant_output
-from runner.verify.gates.self_test import components_in
+from runner.verify.gates.self_test import find_components
 from runner.verify.guard import (
     retained_state,
     sandbox,
@@ -50,7 +50,7 @@ from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layo
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
 from runner.verify.results import GateName
-from runner.verify.runtime.input_moves import moved
+from runner.verify.runtime.input_moves import move_inputs
 from runner.verify.runtime.operation_watch import Event
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import Inputs
@@ -352,11 +352,11 @@ class Alone:
         if model.reads_values:
             self._reading.add(file)
         floats = any(tensor.is_floating_point() for tensor in tensors(output))
-        if floats and compared_elements(output) > _FEW and constant_output(output):
+        if floats and count_elements(output) > _FEW and constant_output(output):
             self._silent.add(file)
 
     def _fault(self, run: _Run, output: Any, inputs: list[tuple[torch.Tensor, bool]]) -> str | None:
-        actual, answer = moved(output, "cpu"), self._answered(run)
+        actual, answer = move_inputs(output, "cpu"), self._answered(run)
         self._constants.of_file(run.file, answer.constants)
         if answer.keeps is not None:
             return f"keeps something from call to call: {one_line(answer.keeps)[:300]}"
@@ -368,7 +368,9 @@ class Alone:
             for own, (tensor, changed) in zip(left, inputs, strict=True):
                 if own is None and changed:
                     return "imported and run by itself, it does not change its inputs"
-                if own is not None and (reason := compare(own, moved(tensor, "cpu"), STEP).reason):
+                if own is not None and (
+                    reason := compare(own, move_inputs(tensor, "cpu"), STEP).reason
+                ):
                     return f"imported and run by itself, it changes its inputs: {reason}"
         return None
 
@@ -396,7 +398,7 @@ class Alone:
     def listening(self, composed: nn.Module) -> Iterator[None]:
         """Hear which kernels give more than one number in the composed model."""
         directory = self._layout.directory
-        found = components_in(composed, directory / KERNEL_FOLDER, directory)
+        found = find_components(composed, directory / KERNEL_FOLDER, directory)
 
         def heard_by(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def listen(*args: Any, **kwargs: Any) -> Any:

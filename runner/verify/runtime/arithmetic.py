@@ -17,7 +17,7 @@ _FILL = "fill_uninitialized_memory"
 _FULL_PRECISION = "TF32 off; no reduced-precision sums"
 
 
-def said_of(device: str) -> str | None:
+def describe_arithmetic(device: str) -> str | None:
     """Return the sentence about a device's arithmetic for the verdict; None for the CPU."""
     if device == "cpu":
         return None

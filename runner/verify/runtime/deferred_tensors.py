@@ -24,22 +24,22 @@ _FILLS: dict[str, Callable[..., Any]] = {
     "full": lambda tensor, size, value, *_: tensor.fill_(value),
 }
 """Operations that make a tensor from nothing, each with its equivalent in place."""
-_LIKE = ("new_", "_like")
+_KIND_ONLY = ("new_", "_like")
 """Prefix and suffix of operations that take only shape and dtype from a tensor."""
 
 
 @dataclass(eq=False)
-class Deferred:
+class DeferredTensor:
     """A storage without values, and the operations that give them."""
 
     storage: torch.UntypedStorage
     nbytes: int
     number: int
     """Seed of its random numbers."""
-    made: "Step"
-    first: "Place"
+    made: "DeferredOperation"
+    first: "DeferredArgument"
     """Layout of the tensor that it was made as."""
-    then: list["Step"] = field(default_factory=list)
+    then: list["DeferredOperation"] = field(default_factory=list)
     """Operations that wrote into it, in order."""
     name: str | None = None
     finish: Callable[[torch.Tensor, torch.Generator], None] | None = None
@@ -51,10 +51,10 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeferredArgument:
     """A deferred tensor as an argument of an operation, in its state at that moment."""
 
-    of: Deferred | None
+    of: DeferredTensor | None
     """The tensor's storage; None if its values do not matter."""
     steps: int
     size: tuple[int, ...]
@@ -63,7 +63,7 @@ class Place:
     dtype: torch.dtype
 
     @classmethod
-    def at(cls, tensor: torch.Tensor, of: Deferred | None) -> "Place":
+    def at(cls, tensor: torch.Tensor, of: DeferredTensor | None) -> "DeferredArgument":
         steps = len(of.then) if of else 0
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
         return cls(of, steps, size, stride, int(tensor.storage_offset()), tensor.dtype)
@@ -73,13 +73,13 @@ class Place:
         bare = torch.empty(0, dtype=self.dtype)
         return bare.set_(storage, self.offset, self.size, self.stride)
 
-    def same_kind(self, other: "Place") -> bool:
+    def same_kind(self, other: "DeferredArgument") -> bool:
         kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, other)]
         return kinds[0] == kinds[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DeferredOperation:
     """One operation that was recorded instead of run."""
 
     operator: Any
@@ -92,56 +92,58 @@ class Step:
     def name(self) -> str:
         return name_of(self.operator)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[DeferredArgument]:
         """Return the deferred tensors whose values the operation reads."""
-        found: list[Place] = []
-        tree_map_only(Place, lambda place: found.append(place), (self.args, self.kwargs))
+        found: list[DeferredArgument] = []
+        tree_map_only(DeferredArgument, lambda place: found.append(place), (self.args, self.kwargs))
         return [place for place in found if place.of is not None]
 
 
-def fill(target: Deferred) -> None:
+def compute_values(target: DeferredTensor) -> None:
     """Compute the values of a deferred storage, and leave torch's generator as it was."""
     with torch.random.fork_rng(devices=[]), RepeatedDraws():
-        _replay(target, len(target.then), target.storage)
+        _compute_until(target, len(target.then), target.storage)
         if target.finish is not None:
-            generator = torch.Generator().manual_seed(_seed(target, -1))
+            generator = torch.Generator().manual_seed(_seed_of(target, -1))
             target.finish(target.first.on(target.storage), generator)
 
 
-def _replay(target: Deferred, steps: int, storage: torch.UntypedStorage) -> None:
+def _compute_until(target: DeferredTensor, steps: int, storage: torch.UntypedStorage) -> None:
     """Compute a storage's values after its first `writes` operations, in the caller's memory."""
     storage.resize_(target.nbytes)
-    _make(target, storage)
+    _compute_first(target, storage)
     for n, step in enumerate(target.then[:steps]):
-        _run(step, target, n + 1, storage)
+        _run_operation(step, target, n + 1, storage)
 
 
-def _make(target: Deferred, storage: torch.UntypedStorage) -> None:
+def _compute_first(target: DeferredTensor, storage: torch.UntypedStorage) -> None:
     """Compute the first values; if possible in place, since memory is scarce."""
     step, whole = target.made, target.first.on(storage)
     if step.name in _FILLS and target.first.offset == 0:
-        torch.manual_seed(_seed(target, 0))
+        torch.manual_seed(_seed_of(target, 0))
         _FILLS[step.name](whole, *step.args)
         return
     read = step.places()
     source = read[0] if len(read) == 1 and step.args and step.args[0] is read[0] else None
     if source and source.of and source.same_kind(target.first):
-        twin = getattr(getattr(torch.ops.aten, f"{step.name}_", None), _overload(step), None)
+        twin = getattr(getattr(torch.ops.aten, f"{step.name}_", None), _overload_name(step), None)
         if step.name == "clone" or twin is not None:
-            _label(source.of, target)
-            _replay(source.of, source.steps, storage)
+            _name_source(source.of, target)
+            _compute_until(source.of, source.steps, storage)
             if twin is not None and step.name != "clone":
                 twin(whole, *step.args[1:], **step.kwargs)
             return
-    made = _run(step, target, 0, storage)
+    made = _run_operation(step, target, 0, storage)
     whole.copy_(made[step.output] if isinstance(made, list | tuple) else made)
 
 
-def _run(step: Step, target: Deferred, n: int, storage: torch.UntypedStorage) -> Any:
+def _run_operation(
+    step: DeferredOperation, target: DeferredTensor, n: int, storage: torch.UntypedStorage
+) -> Any:
     """Run one operation, after computing its other deferred arguments for it alone."""
     others: dict[tuple[int, int], torch.UntypedStorage] = {}
 
-    def real(place: Place) -> torch.Tensor:
+    def real(place: DeferredArgument) -> torch.Tensor:
         if place.of is None:
             return torch.empty_strided(place.size, place.stride, dtype=place.dtype)
         if n and place.of is target:
@@ -149,30 +151,30 @@ def _run(step: Step, target: Deferred, n: int, storage: torch.UntypedStorage) ->
         key = id(place.of), place.steps
         if key not in others:
             others[key] = torch.empty(0).untyped_storage()
-            _label(place.of, target)
-            _replay(place.of, place.steps, others[key])
+            _name_source(place.of, target)
+            _compute_until(place.of, place.steps, others[key])
         return place.on(others[key])
 
-    args, kwargs = tree_map_only(Place, real, (step.args, step.kwargs))
-    torch.manual_seed(_seed(target, n))
+    args, kwargs = tree_map_only(DeferredArgument, real, (step.args, step.kwargs))
+    torch.manual_seed(_seed_of(target, n))
     return step.operator(*args, **kwargs)
 
 
-def _overload(step: Step) -> str:
+def _overload_name(step: DeferredOperation) -> str:
     return overload_of(step.operator)
 
 
-def _label(source: Deferred, target: Deferred) -> None:
+def _name_source(source: DeferredTensor, target: DeferredTensor) -> None:
     """Name an intermediate tensor after the weight that it leads to, so that its draws repeat."""
     if source.name is None:
         source.name = f"{target.name}'s"
 
 
-def _seed(target: Deferred, step: int) -> int:
+def _seed_of(target: DeferredTensor, step: int) -> int:
     text = f"{target.number}:{target.name}:{step}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def takes_kind_only(name: str) -> bool:
     """Return whether an operation takes only shape and dtype from a tensor."""
-    return name.startswith(_LIKE[0]) or name.endswith(_LIKE[1])
+    return name.startswith(_KIND_ONLY[0]) or name.endswith(_KIND_ONLY[1])

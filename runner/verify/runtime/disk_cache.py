@@ -21,10 +21,10 @@ from typing import Any, Self
 import torch
 
 from runner.verify.gates.difference import Difference
-from runner.verify.options import stays
+from runner.verify.options import stays_in_memory
 from runner.verify.runtime.output_leaves import (
-    Elsewhere,
-    ValuesNeeded,
+    MissingValuesError,
+    OffloadedTensor,
     all_finite,
     pieces_of,
     tensors,
@@ -34,7 +34,7 @@ _RSS_UNIT = 1024 if sys.platform == "linux" else 1
 
 
 @dataclass(frozen=True)
-class DigestedTensor(Elsewhere):
+class DigestedTensor(OffloadedTensor):
     """A tensor of which only the sha256 of each piece is stored."""
 
     shape: tuple[int, ...]
@@ -44,12 +44,12 @@ class DigestedTensor(Elsewhere):
 
     def pieces(self) -> Iterator[torch.Tensor]:
         """Raise MissingValuesError: the values are not stored."""
-        raise ValuesNeeded
+        raise MissingValuesError
 
     def agrees(self, actual: torch.Tensor) -> Difference:
         """Return the difference if all bits are equal; raise MissingValuesError if not."""
         if any(a != b for a, b in zip(self.digests, digests_of(actual), strict=True)):
-            raise ValuesNeeded
+            raise MissingValuesError
         return Difference(not_finite=not self.finite)
 
 
@@ -61,7 +61,7 @@ def digests_of(tensor: torch.Tensor) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True)
-class SpilledTensor(Elsewhere):
+class DiskTensor(OffloadedTensor):
     """A tensor on disk, one file a piece; one piece is mapped at a time, to save address space."""
 
     folder: Path
@@ -74,7 +74,7 @@ class SpilledTensor(Elsewhere):
         """Yield the pieces that `pieces_of` cut, in order."""
         shapes = pieces_of(torch.empty(self.shape, dtype=self.dtype, device="meta"))
         for n, piece in enumerate(shapes):
-            yield _mapped(self.folder / str(n), piece, shared=False)
+            yield _map_file(self.folder / str(n), piece, shared=False)
 
     def whole(self) -> torch.Tensor:
         """Load the tensor with its former strides onto its former device."""
@@ -86,7 +86,7 @@ class SpilledTensor(Elsewhere):
         return tensor
 
 
-class Spill:
+class DiskCache:
     """A folder under TMPDIR for large outputs; it is removed when the context ends."""
 
     def __init__(self, spill_bytes: int, memory_bytes: int | None = None) -> None:
@@ -111,7 +111,7 @@ class Spill:
         if size < self.spill_bytes or self.has_room_for(size):
             return output
         if not self._values:
-            return _mapped_tensors(output, _digested)
+            return _map_tensors(output, _digest_tensor)
         return self._on_disk(output, size)
 
     def has_room_for(self, size: int) -> bool:
@@ -119,7 +119,7 @@ class Spill:
         if self._memory_bytes is None:
             return False
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
-        return stays(size, peak, self._memory_bytes)
+        return stays_in_memory(size, peak, self._memory_bytes)
 
     def may_stay(self, size: int) -> bool:
         """Return the same, or True if nobody set a limit."""
@@ -131,7 +131,7 @@ class Spill:
 
     def back(self, output: object) -> Any:
         """Return an output that was stored on disk as it was."""
-        return _mapped_tensors(output, lambda t: t.whole() if isinstance(t, SpilledTensor) else t)
+        return _map_tensors(output, lambda t: t.whole() if isinstance(t, DiskTensor) else t)
 
     @contextmanager
     def away(self, output: object, others: object) -> Iterator[object]:
@@ -154,7 +154,7 @@ class Spill:
             return
         values = {key: self._write(tensor) for key, tensor in moved.items() if tensor.numel()}
         whole = [(storage, self._write(_bytes_of(storage))) for storage in own.values()]
-        kept = _mapped_tensors(output, lambda tensor: values.get(id(tensor), tensor))
+        kept = _map_tensors(output, lambda tensor: values.get(id(tensor), tensor))
         for storage, _ in whole:
             storage.resize_(0)
         try:
@@ -178,33 +178,33 @@ class Spill:
             self._values = False
 
     def _on_disk(self, output: object, size: int) -> object:
-        return _mapped_tensors(output, self._write) if self._has_disk(size) else output
+        return _map_tensors(output, self._write) if self._has_disk(size) else output
 
     def _has_disk(self, size: int) -> bool:
         return size <= 0.8 * shutil.disk_usage(tempfile.gettempdir()).free
 
-    def _write(self, tensor: torch.Tensor) -> SpilledTensor:
+    def _write(self, tensor: torch.Tensor) -> DiskTensor:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="kdrun-")
         folder = Path(self._folder.name) / str(self._count)
         folder.mkdir()
         self._count += 1
         for n, piece in enumerate(pieces_of(tensor)):
-            _mapped(folder / str(n), piece, shared=True).copy_(piece)
+            _map_file(folder / str(n), piece, shared=True).copy_(piece)
         shape, stride = tuple(tensor.shape), tuple(tensor.stride())
-        return SpilledTensor(folder, shape, tensor.dtype, stride, tensor.device)
+        return DiskTensor(folder, shape, tensor.dtype, stride, tensor.device)
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
-def _digested(tensor: torch.Tensor) -> DigestedTensor:
+def _digest_tensor(tensor: torch.Tensor) -> DigestedTensor:
     finite = all(all_finite(piece) for piece in pieces_of(tensor))
     return DigestedTensor(tuple(tensor.shape), tensor.dtype, tuple(digests_of(tensor)), finite)
 
 
-def compact(output: object) -> object:
+def free_unused_storage(output: object) -> object:
     """Copy tensors that use less than half of their storage, such as a loss beside its input."""
     used: Counter[int] = Counter()
     for tensor in tensors(output):
@@ -217,7 +217,7 @@ def compact(output: object) -> object:
         storage = tensor.untyped_storage()
         return tensor.clone() if 2 * used[storage.data_ptr()] < storage.nbytes() else tensor
 
-    return _mapped_tensors(output, own)
+    return _map_tensors(output, own)
 
 
 def size_of(output: object) -> int:
@@ -226,22 +226,22 @@ def size_of(output: object) -> int:
     return sum(storage.nbytes() for storage in storages.values())
 
 
-def _mapped_tensors(value: object, change: Callable[[Any], object]) -> object:
+def _map_tensors(value: object, change: Callable[[Any], object]) -> object:
     """Return the same nesting with each tensor that has elements replaced."""
     if isinstance(value, torch.Tensor):
         return change(value) if value.numel() else value.clone()
-    if isinstance(value, Elsewhere):
+    if isinstance(value, OffloadedTensor):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _mapped_tensors(item, change) for key, item in value.items()}
+        return {key: _map_tensors(item, change) for key, item in value.items()}
     if isinstance(value, tuple):
-        return tuple(_mapped_tensors(item, change) for item in value)
+        return tuple(_map_tensors(item, change) for item in value)
     if isinstance(value, list):
-        return [_mapped_tensors(item, change) for item in value]
+        return [_map_tensors(item, change) for item in value]
     return value
 
 
-def _mapped(path: Path, like: torch.Tensor, shared: bool) -> torch.Tensor:
+def _map_file(path: Path, like: torch.Tensor, shared: bool) -> torch.Tensor:
     """Map a file as a tensor like `like`; `shared` creates the file and writes through to it."""
     flat = torch.from_file(str(path), shared=shared, size=like.numel(), dtype=like.dtype)
     return flat.view(like.shape)

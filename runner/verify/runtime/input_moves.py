@@ -13,7 +13,7 @@ from runner.torch_internals import storage_key
 T = TypeVar("T")
 
 
-def moved(values: T, device: str) -> T:
+def move_inputs(values: T, device: str) -> T:
     """Return inputs, nested or not, on the device; a storage is moved once and as a whole."""
     target = torch.device(device)
     storages: dict[int, torch.UntypedStorage] = {}

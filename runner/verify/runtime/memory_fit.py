@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 
 from runner.tree.document import Node, Tree
-from runner.verify.runtime.weight_streaming import HELD_SHARE
+from runner.verify.runtime.weight_streaming import CACHE_SHARE
 
 
-def needs(tree: Tree, most_bytes: int, device: str = "cpu") -> tuple[int, bool]:
+def plan_memory(tree: Tree, most_bytes: int, device: str = "cpu") -> tuple[int, bool]:
     """Return the bytes that verifying takes, and whether weights have to be streamed.
 
     They are streamed on the CPU if the program needs more than `available_bytes`, and less where
@@ -29,16 +29,16 @@ def streamed_bytes(tree: Tree) -> int:
     """
     activations = max(0, tree.metadata.estimated_peak_bytes - _weight_bytes(tree.root))
     largest = max(node.bytes for node in tree.nodes.values() if not node.children)
-    return (activations + 2 * largest) * HELD_SHARE // (HELD_SHARE - 1)
+    return (activations + 2 * largest) * CACHE_SHARE // (CACHE_SHARE - 1)
 
 
 def _weight_bytes(node: Node) -> int:
-    given = _bytes(node.input_shapes, node.input_dtypes)
-    gives = _bytes(node.output_shapes, node.output_dtypes)
+    given = _tensor_bytes(node.input_shapes, node.input_dtypes)
+    gives = _tensor_bytes(node.output_shapes, node.output_dtypes)
     return node.bytes - given - gives
 
 
-def _bytes(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:
+def _tensor_bytes(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:
     return sum(
         torch.Size(shape).numel() * getattr(torch, dtypes[name].removeprefix("torch.")).itemsize
         for name, shape in shapes.items()

@@ -27,22 +27,22 @@ from runner.verify.gates.operation_identity import (
     CREATES,
     FILLS,
     SCATTERS,
-    Bound,
-    Operation,
+    BoundArgument,
+    DispatchedOperation,
     TensorMeta,
-    bound_arguments,
+    bind_arguments,
+    identify_operation,
     meta_of,
-    operation_of,
 )
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
-from runner.verify.runtime.work_estimate import effort
+from runner.verify.runtime.work_estimate import estimate_effort
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One operation that ran."""
 
-    operation: Operation
+    operation: DispatchedOperation
     reads: frozenset[int]
     """Numbers of the storages that it reads."""
     writes: frozenset[int]
@@ -64,7 +64,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ComponentCall:
     """One call of a component."""
 
     component: str
@@ -80,7 +80,7 @@ class Trace:
     """Everything that one forward did."""
 
     events: list[Event] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ComponentCall] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
     """Faults of the components' parent, which computes something itself, a sentence each."""
     faults: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Trace:
 
 
 _TORCH = Path(torch.__file__).parent
-_LOOKS = {
+_RESTRIDES = {
     *("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"),
     "set_",
 }
@@ -157,11 +157,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if is_composite(func):  # under inference_mode a composite arrives whole
             with self:
                 return func.decompose(*args, **kwargs)
-        bound = list(bound_arguments(func, args, kwargs))
+        bound = list(bind_arguments(func, args, kwargs))
         shapes = {id(t): meta_of(t) for each in bound for t in each.tensors}
         result = func(*args, **kwargs)
         given = (tensor for each in bound for tensor in each.tensors)
-        self.trace.effort += effort(func, given, args, kwargs, result)
+        self.trace.effort += estimate_effort(func, given, args, kwargs, result)
         self._record(func, bound, shapes, result)
         return result
 
@@ -222,8 +222,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if any(self._number(t) not in self._known for t in results if t.numel()):
                 self._fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
             span = (first, len(self.trace.events))
-            self.trace.calls.append(Call(name, metas, strides, tuple(map(meta_of, results)), span))
-            if name in examine and not all(_finite(t) for t in results):
+            self.trace.calls.append(
+                ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span)
+            )
+            if name in examine and not all(_is_finite(t) for t in results):
                 self.trace.not_finite.add(name)
             return output
 
@@ -232,7 +234,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _record(
         self,
         func: Any,
-        bound: list[Bound],
+        bound: list[BoundArgument],
         shapes: dict[int, TensorMeta],
         result: Any,
     ) -> None:
@@ -260,7 +262,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
         if self._guarded and inside is None and weight is not None:
             self._complain(f"reads the weight {weight} itself", name)
-        if name in _LOOKS:
+        if name in _RESTRIDES:
             return
         if not writes and reads and numbers <= reads:
             return  # a view by its effect, whatever its name
@@ -268,7 +270,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant |= numbers  # numbers written in Python
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of an empty tensor, which shares no storage
-        if name == "copy_" and _one_place([t for each in bound for t in each.tensors]):
+        if name == "copy_" and _is_same_memory([t for each in bound for t in each.tensors]):
             return  # `x[0] *= 2` copies x[0] onto itself
         where = self._where()
         moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
@@ -298,7 +300,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         else:
             self._constant -= written
         self._known |= written
-        operation = operation_of(name, bound, shapes, outputs)
+        operation = identify_operation(name, bound, shapes, outputs)
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
         live = bool((reads | writes) - self._constant) or random
         changed = [t for each in bound if each.written for t in each.tensors]
@@ -380,7 +382,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return frame
 
 
-def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], set[int]]:
+def find_reaching_events(
+    events: list[Event], outputs: frozenset[int]
+) -> tuple[list[bool], set[int]]:
     """Return for each event whether it reaches the outputs, and the storages that do."""
     needed = set(outputs)
     alive = []
@@ -408,7 +412,7 @@ def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     return len({t.device for t in every}) > 1 and len(same) == 1 and not any(map(_is_part, given))
 
 
-def _one_place(given: list[torch.Tensor]) -> bool:
+def _is_same_memory(given: list[torch.Tensor]) -> bool:
     """Return whether all tensors are the same elements of the same storage."""
     places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in given}
     return len(given) > 1 and len(places) == 1
@@ -418,6 +422,6 @@ def _is_part(tensor: torch.Tensor) -> bool:
     return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
-def _finite(tensor: torch.Tensor) -> bool:
+def _is_finite(tensor: torch.Tensor) -> bool:
     with without_modes():
         return all(map(all_finite, pieces_of(tensor)))

@@ -16,10 +16,10 @@ from runner.verify.gates.difference import Difference
 
 PIECE = 1 << 20
 """Elements that are compared at once, few enough to stay in a cache after the first pass."""
-_NO_TENSOR = {type(None), bool, int, float, str, torch.dtype, torch.device}
+_PLAIN_TYPES = {type(None), bool, int, float, str, torch.dtype, torch.device}
 
 
-class Elsewhere(ABC):
+class OffloadedTensor(ABC):
     """A tensor whose values are not in memory, but on disk, or of which only digests are stored."""
 
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Elsewhere(ABC):
         return None
 
 
-class ValuesNeeded(Exception):
+class MissingValuesError(Exception):
     """Outputs differ, and the values of one are gone: that side has to run again and be stored."""
 
 
@@ -81,7 +81,7 @@ def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...
 
     `ancestors`: the objects that contain the value, which are not entered again.
     """
-    if type(value) in _NO_TENSOR:
+    if type(value) in _PLAIN_TYPES:
         return
     if isinstance(value, torch.Tensor):
         found.append(value)
@@ -91,7 +91,7 @@ def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...
         items = value
     elif isinstance(value, dict | Mapping):
         items = value.values()
-    elif not isinstance(value, Elsewhere) and (held := members(value)) is not None:
+    elif not isinstance(value, OffloadedTensor) and (held := members(value)) is not None:
         items = held.values()
     else:
         return
@@ -103,23 +103,23 @@ def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...
 
 def is_tensor(value: object) -> bool:
     """Return whether a leaf is a tensor, in memory or not."""
-    return isinstance(value, torch.Tensor | Elsewhere)
+    return isinstance(value, torch.Tensor | OffloadedTensor)
 
 
-def as_tensor(leaf: object) -> torch.Tensor | Elsewhere:
+def as_tensor(leaf: object) -> torch.Tensor | OffloadedTensor:
     """Return a leaf for which `is_tensor` holds."""
-    return cast("torch.Tensor | Elsewhere", leaf)
+    return cast("torch.Tensor | OffloadedTensor", leaf)
 
 
 def pieces_of(value: object) -> Iterator[torch.Tensor]:
     """Yield a tensor's row-major pieces of at most PIECE elements, cut by its shape alone."""
     if isinstance(value, torch.Tensor):
-        yield from _cut(value)
+        yield from _cut_pieces(value)
     else:
-        yield from cast(Elsewhere, value).pieces()
+        yield from cast(OffloadedTensor, value).pieces()
 
 
-def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+def _cut_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     if tensor.numel() <= PIECE:
         yield tensor
         return
@@ -128,7 +128,7 @@ def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         if part.numel() <= PIECE:
             yield part
         else:
-            yield from _cut(part[0])
+            yield from _cut_pieces(part[0])
 
 
 def all_finite(piece: torch.Tensor) -> bool:

@@ -21,15 +21,15 @@ from runner.verify.runtime.output_leaves import tensors
 BLOCK = 1_048_573
 """Elements in a block; a prime, so that no two rows of a tensor begin with the same ones."""
 
-_INTO = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"}
+_FILLS = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"}
 """Operations that fill a tensor with random numbers."""
-_NEW = {"rand": 0, "randn": 0, "randint": 1}
+_FACTORIES = {"rand": 0, "randn": 0, "randint": 1}
 """Operations that make a random tensor, and the position of the shape; one later with `low`."""
-_WORTH_IT = 1 << 16
+_REUSE_ELEMENTS = 1 << 16
 """Elements from which on a tensor is recorded for reuse."""
 
 
-class DrawsOther(CannotJudge):
+class DifferentDrawError(CannotJudge):
     """Inputs differ from those drawn before, or would be changed while these are still needed."""
 
 
@@ -37,7 +37,7 @@ class Draws:
     """Random tensors that are still in memory, by their call and the generator's state."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], _Drawn] = {}
+        self.known: dict[tuple[object, ...], _DrawRecord] = {}
         self.repeating = False
         """Whether the drawing that is going on repeats blocks in large tensors."""
 
@@ -49,12 +49,12 @@ class Draws:
         reused is written to.
         """
         self.repeating = repeated
-        with RepeatedDraws() if repeated else nullcontext(), _Remembering(self, repeated, again):
+        with RepeatedDraws() if repeated else nullcontext(), _DrawReuse(self, repeated, again):
             yield
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _DrawRecord:
     tensor: "weakref.ref[torch.Tensor]"
     version: int
     after: torch.Tensor
@@ -65,7 +65,7 @@ class _Drawn:
         return tensor if tensor is not None and tensor._version == self.version else None
 
 
-class _Remembering(TorchDispatchMode):
+class _DrawReuse(TorchDispatchMode):
     def __init__(self, draws: Draws, repeated: bool, again: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._known, self._repeated, self._again = draws.known, repeated, again
@@ -76,11 +76,11 @@ class _Remembering(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         if schema(func).is_mutable:
-            if not self._given.isdisjoint(places([args, kwargs])):
-                raise DrawsOther("get_inputs() changes what it drew")
+            if not self._given.isdisjoint(storages_of([args, kwargs])):
+                raise DifferentDrawError("get_inputs() changes what it drew")
             return func(*args, **kwargs)
         name = name_of(func)
-        if name not in _NEW:
+        if name not in _FACTORIES:
             return func(*args, **kwargs)
         state = torch.get_rng_state()
         asked = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
@@ -89,15 +89,15 @@ class _Remembering(TorchDispatchMode):
             tensor = known.unchanged() if known else None
             if known and tensor is not None:
                 torch.set_rng_state(known.after)
-                self._given |= places(tensor)
+                self._given |= storages_of(tensor)
                 return tensor
-            place = _NEW[name] + overload_of(func).startswith("low")
+            place = _FACTORIES[name] + overload_of(func).startswith("low")
             if torch.Size(args[place]).numel() * 4 > DRAWN_AGAIN_BYTES:
-                raise DrawsOther("get_inputs() draws something else")
+                raise DifferentDrawError("get_inputs() draws something else")
         tensor = func(*args, **kwargs)
-        if tensor.numel() >= _WORTH_IT and tensor.device.type == "cpu":
+        if tensor.numel() >= _REUSE_ELEMENTS and tensor.device.type == "cpu":
             after = torch.get_rng_state()
-            self._known[asked] = _Drawn(weakref.ref(tensor), tensor._version, after)
+            self._known[asked] = _DrawRecord(weakref.ref(tensor), tensor._version, after)
         return tensor
 
 
@@ -112,21 +112,21 @@ class RepeatedDraws(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = name_of(func)
-        if name in _NEW:
-            place = _NEW[name] + (overload_of(func).startswith("low"))
+        if name in _FACTORIES:
+            place = _FACTORIES[name] + (overload_of(func).startswith("low"))
             shape = args[place]
             if torch.Size(shape).numel() > BLOCK:
                 block = func(*args[:place], [BLOCK], *args[place + 1 :], **kwargs)
-                return _fill(block.new_empty(shape), block)
-        elif name in _INTO and args[0].numel() > BLOCK and args[0].is_contiguous():
+                return _fill_with_block(block.new_empty(shape), block)
+        elif name in _FILLS and args[0].numel() > BLOCK and args[0].is_contiguous():
             flat = args[0].view(-1)
             func(flat[:BLOCK], *args[1:], **kwargs)
-            _fill(args[0], flat[:BLOCK])
+            _fill_with_block(args[0], flat[:BLOCK])
             return args[0]
         return func(*args, **kwargs)
 
 
-def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+def _fill_with_block(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     """Fill a tensor with copies of the block."""
     flat = tensor.view(-1)
     for part in torch.split(flat, BLOCK):
@@ -135,6 +135,6 @@ def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def places(value: object) -> set[int]:
+def storages_of(value: object) -> set[int]:
     """Return the storages of all tensors in a value."""
     return {storage_of(tensor) for tensor in tensors(value)}

@@ -14,15 +14,15 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from runner.torch_internals import without_modes
-from runner.verify.gates.compare import identical
+from runner.verify.gates.compare import are_identical
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
-from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.disk_cache import DiskCache, size_of
 from runner.verify.runtime.generators import generator_states, set_generators
 from runner.verify.runtime.output_leaves import tensors
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ReplayCall:
     """One call of a component that a mutant replaces."""
 
     right: Callable[[], Any]
@@ -32,12 +32,12 @@ class Use:
     kwargs: dict[str, Any]
 
 
-Wrong = Callable[[Use], Any]
+WrongKernel = Callable[[ReplayCall], Any]
 """A wrong component: a function from a call to its output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RecordedCall:
     """One call of a component in a recording."""
 
     path: str
@@ -53,7 +53,7 @@ class Given:
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayOutcome:
     """Effect of wrong values on a parent."""
 
     output: Any = None
@@ -70,8 +70,8 @@ class Replayed:
 class Recording:
     """Outputs of the components of one parent in one forward."""
 
-    def __init__(self, modules: dict[str, nn.Module], spill: Spill, device: str) -> None:
-        self.calls: list[Given] = []
+    def __init__(self, modules: dict[str, nn.Module], spill: DiskCache, device: str) -> None:
+        self.calls: list[RecordedCall] = []
         self._modules = modules
         self._spill = spill
         self._device = device
@@ -88,9 +88,13 @@ class Recording:
         finally:
             _restore(self._modules)
 
-    def replay(self, run: Callable[[], Any], wrong: dict[str, Wrong]) -> Replayed:
+    def replay(self, run: Callable[[], Any], wrong: dict[str, WrongKernel]) -> ReplayOutcome:
         """Run the parent with these components wrong; raise the errors that wrong values cause."""
-        replayed, dirty, count = Replayed(), set[StorageWeakRef](), iter(range(len(self.calls)))
+        replayed, dirty, count = (
+            ReplayOutcome(),
+            set[StorageWeakRef](),
+            iter(range(len(self.calls))),
+        )
         sound = all(tensor._version == version for tensor, version in self._held)
 
         def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,9 +111,9 @@ class Recording:
                     set_generators(self._device, given.generators)
                     return forward(*args, **kwargs)
 
-                use = Use(right, forward, args, kwargs)
+                use = ReplayCall(right, forward, args, kwargs)
                 output = wrong[path](use) if path in wrong else right()
-                if identical(given.output, output):
+                if are_identical(given.output, output):
                     if reached:
                         replayed.absorbed_by.append(path)
                     return self._spill.back(given.output)
@@ -128,7 +132,7 @@ class Recording:
         replayed.arrived = bool(_storages(replayed.output) & dirty)
         return replayed
 
-    def calls_of(self, path: str) -> list[Given]:
+    def calls_of(self, path: str) -> list[RecordedCall]:
         """Return the recorded calls of the module at this path."""
         return [call for call in self.calls if call.path == path]
 
@@ -145,7 +149,7 @@ class Recording:
                 kept = self._spill.aside(output, here=self._bytes <= self._spill.spill_bytes)
                 self._held += [(t, t._version) for t in tensors(kept)]
                 metas = tuple(map(meta_of, tensors(output)))
-                self.calls.append(Given(path, arguments, keywords, metas, kept, generators))
+                self.calls.append(RecordedCall(path, arguments, keywords, metas, kept, generators))
             return output
 
         return record

@@ -15,23 +15,23 @@ import torch
 from torch import nn
 
 from runner.problems import plain
-from runner.verify.gates.weights import vary, weights_of
+from runner.verify.gates.weights import vary_weights, weights_of
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
-from runner.verify.runtime.disk_cache import compact
+from runner.verify.runtime.disk_cache import free_unused_storage
 from runner.verify.runtime.generators import generator_states, set_generators
-from runner.verify.runtime.input_moves import moved
-from runner.verify.runtime.operation_watch import Event, Trace, Watch, reaching
+from runner.verify.runtime.input_moves import move_inputs
+from runner.verify.runtime.operation_watch import Event, Trace, Watch, find_reaching_events
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.random_blocks import Draws
-from runner.verify.runtime.weight_streaming import Streaming
+from runner.verify.runtime.weight_streaming import WeightStreaming
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ForwardObservation:
     """Result of watching one forward."""
 
     trace: Trace
@@ -49,7 +49,7 @@ class Seen:
         return any(not event.constant and not alive for event, alive in events)
 
 
-class Beside(Protocol):
+class StandaloneCheck(Protocol):
     """Runs files by themselves, in processes without kdrun, and compares the results."""
 
     def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
@@ -66,19 +66,19 @@ class Beside(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ForwardRunner:
     """Settings and resources that both sides of a comparison share."""
 
     directory: Path
     options: VerifyOptions
     draws: Draws = field(default_factory=Draws)
-    streaming: Streaming | None = None
+    streaming: WeightStreaming | None = None
     """Streams weights if they do not fit; else None."""
     dtypes: dict[str, torch.dtype] = field(
         default_factory=lambda: {ORIGINAL: torch.get_default_dtype()}
     )
     """Default dtype that a problem's file set, perhaps when it was captured."""
-    beside: "Beside | None" = None
+    beside: "StandaloneCheck | None" = None
     """Runs each file of a foreign directory in a plain process in the last trial."""
 
     @contextmanager
@@ -117,7 +117,7 @@ class Bench:
                 model = make()
         except Exception:  # whatever the reason: the full build reports it, if it remains
             return self.build(what, make, trial)
-        if not isinstance(model, nn.Module) or any(map(holds_meta, model.modules())):
+        if not isinstance(model, nn.Module) or any(map(holds_meta_tensor, model.modules())):
             return self.build(what, make, trial)
         for module in model.modules():
             for name, buffer in module._buffers.items():
@@ -136,7 +136,7 @@ class Bench:
         if self.streaming and (deferred := self.streaming.vary(model)):
             names = (frozenset(weights_of(model)) if names is None else names) - deferred
         with foreign_code("weights", self.directory):
-            vary(model, generator, only_defaults=trial == 0, names=names)
+            vary_weights(model, generator, only_defaults=trial == 0, names=names)
 
     def draw(
         self,
@@ -152,7 +152,7 @@ class Bench:
         drawing = self.draws.drawing(repeated=repeated, again=again)
         with foreign_code(what, self.directory), drawing, self.default_dtype(what):
             args, kwargs = get_inputs()
-        return moved((tuple(args), dict(kwargs)), self.options.device)
+        return move_inputs((tuple(args), dict(kwargs)), self.options.device)
 
     def forward(
         self,
@@ -163,7 +163,7 @@ class Bench:
         watch: Watch | None = None,
         *,
         gradients: bool = False,
-    ) -> tuple[Any, Seen | None]:
+    ) -> tuple[Any, ForwardObservation | None]:
         """Run a model; random operations in it draw the same numbers on both sides.
 
         Returns the output, and the observation if `watch` is given.
@@ -189,10 +189,10 @@ class Bench:
             output = plain(model(*args, **kwargs))
         if watch:
             watch.returned(output)
-        seen = _seen(watch, inputs, output) if watch else None
+        seen = _observe_forward(watch, inputs, output) if watch else None
         if done:
             done(output)
-        return compact(output), seen
+        return free_unused_storage(output), seen
 
     @property
     def last_trial(self) -> int:
@@ -256,7 +256,7 @@ class SharedInputs:
 
 
 @contextmanager
-def spelled_operations() -> Iterator[None]:
+def disable_fused_paths() -> Iterator[None]:
     """Make torch run the operations that a program spells, in the body, and float32 by default.
 
     The fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide their operations, and so
@@ -269,7 +269,7 @@ def spelled_operations() -> Iterator[None]:
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.opt_einsum.enabled = False
     torch.set_default_dtype(torch.float32)
-    cond, torch.cond = torch.cond, _branch
+    cond, torch.cond = torch.cond, _run_taken_branch
     with Watch(Path("/")):
         torch.zeros(())  # the first watched operation spends a second on imports: before any gate
     try:
@@ -281,24 +281,24 @@ def spelled_operations() -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
-def placed(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def move_tensors(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Return a model's inputs with every tensor moved."""
     if isinstance(value, torch.Tensor):
         return move(value)
     if isinstance(value, Mapping):
-        return {key: placed(item, move) for key, item in value.items()}
+        return {key: move_tensors(item, move) for key, item in value.items()}
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)(placed(item, move) for item in value)
+        return type(value)(move_tensors(item, move) for item in value)
     return value
 
 
-def _branch(
+def _run_taken_branch(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
 ) -> Any:
     return (true_fn if bool(pred) else false_fn)(*operands)
 
 
-def holds_meta(module: nn.Module) -> bool:
+def holds_meta_tensor(module: nn.Module) -> bool:
     """Return whether a module holds a meta tensor that is neither parameter nor buffer."""
     registered = {"_parameters", "_buffers", "_modules"}
     own = [value for name, value in vars(module).items() if name not in registered]
@@ -309,7 +309,7 @@ def _versions(inputs: Inputs) -> list[int]:
     return [tensor._version for tensor in tensors(list(inputs))]
 
 
-def _seen(watch: Watch, inputs: Inputs, output: Any) -> Seen:
-    alive, needed = reaching(watch.trace.events, watch.numbers_of(output))
+def _observe_forward(watch: Watch, inputs: Inputs, output: Any) -> ForwardObservation:
+    alive, needed = find_reaching_events(watch.trace.events, watch.numbers_of(output))
     used = tuple(bool(watch.numbers_of(tensor) & needed) for tensor in tensors(list(inputs)))
-    return Seen(watch.trace, alive, frozenset(watch.weights_in(needed)), used)
+    return ForwardObservation(watch.trace, alive, frozenset(watch.weights_in(needed)), used)

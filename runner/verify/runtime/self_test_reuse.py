@@ -12,10 +12,10 @@ from torch import nn
 
 from runner.torch_internals import without_modes
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import identical
+from runner.verify.gates.compare import are_identical
 from runner.verify.gates.operation_identity import meta_of
 from runner.verify.gates.self_test import (
-    Component,
+    ComponentFile,
     SelfTests,
     judge_output,
     load_component,
@@ -24,21 +24,26 @@ from runner.verify.gates.self_test import (
 from runner.verify.layout import Layout
 from runner.verify.loading_files import AnyFiles
 from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.random_blocks import DrawsOther, places
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.random_blocks import DifferentDrawError, storages_of
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
 
-class Witness:
+class SelfTestReuse:
     """Watches a parent's kernels and uses their runs as self-tests."""
 
     def __init__(
-        self, files: AnyFiles, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+        self,
+        files: AnyFiles,
+        layout: Layout,
+        bench: ForwardRunner,
+        tests: SelfTests,
+        findings: Findings,
     ) -> None:
         self._files, self._layout, self._bench = files, layout, bench
         self._tests, self._findings = tests, findings
-        self._expected: dict[str, Component] = {}
+        self._expected: dict[str, ComponentFile] = {}
 
-    def expect(self, component: Component) -> None:
+    def expect(self, component: ComponentFile) -> None:
         """Register a component whose own inputs are its parent's and whose contract is recorded."""
         self._expected[component.path] = component
 
@@ -54,7 +59,7 @@ class Witness:
         self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
     ) -> Iterator[None]:
         """In the body, judge the kernels that are called with tensors of their parent's inputs."""
-        there = places(given)
+        there = storages_of(given)
         for path, module in modules.items():
             if self.waits_for(names[path]):
                 module.forward = self._watched(names[path], module.forward, there, repeated)
@@ -69,7 +74,7 @@ class Witness:
     ) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
             same = None
-            if not kwargs and self.waits_for(component) and places(args) <= there:
+            if not kwargs and self.waits_for(component) and storages_of(args) <= there:
                 with without_modes():
                     unnoticed = self._bench.generators()
                     same = self._draws_the_same(component, args, repeated)
@@ -84,16 +89,16 @@ class Witness:
 
     def _draws_the_same(
         self, component: str, args: tuple[Any, ...], repeated: bool
-    ) -> Component | None:
+    ) -> ComponentFile | None:
         if expected := self._expected.get(component):
             contract, given = self._tests.contracts[component], tensors(list(args))
             looks = tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given)
             return expected if looks == (contract.inputs, contract.strides) else None
-        with self._findings.judging("self-test", component), suppress(DrawsOther):
+        with self._findings.judging("self-test", component), suppress(DifferentDrawError):
             loaded = load_component(self._files, self._bench, component, component)
             own = loaded.draw(0, repeated=repeated, again=True)
             strides = [[t.stride() for t in tensors(list(each))] for each in (own[0], args)]
-            if strides[0] == strides[1] and identical(list(own[0]), list(args)):
+            if strides[0] == strides[1] and are_identical(list(own[0]), list(args)):
                 model = loaded.build(0, bare=True)
                 note_contract(loaded, self._layout, model, own, self._tests, self._findings)
                 return loaded

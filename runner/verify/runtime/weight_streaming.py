@@ -22,18 +22,24 @@ from runner.torch_internals import (
     tree_map,
     without_modes,
 )
-from runner.verify.gates.weights import move, one_value, plain_tensors, weights_of
-from runner.verify.runtime.deferred_tensors import Deferred, Place, Step, fill, takes_kind_only
+from runner.verify.gates.weights import has_one_value, move_values, plain_tensors, weights_of
+from runner.verify.runtime.deferred_tensors import (
+    DeferredArgument,
+    DeferredOperation,
+    DeferredTensor,
+    compute_values,
+    takes_kind_only,
+)
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.random_blocks import BLOCK
 
 DEFERRED_BYTES = 1 << 16
 """Size from which on a tensor is deferred."""
-HELD_SHARE = 4
+CACHE_SHARE = 4
 """One part in this many of the memory caches weights that are not being read."""
 
 
-def told(seed: int) -> str:
+def describe_streaming(seed: int) -> str:
     """Return the remark about streamed weights for the verdict."""
     return (
         f"weights: streamed, seed {seed}: they do not fit, so each was made by its own __init__"
@@ -41,15 +47,15 @@ def told(seed: int) -> str:
     )
 
 
-class Streaming(TorchDispatchMode):
+class WeightStreaming(TorchDispatchMode):
     """Computes deferred tensors when they are read; it has to be on while any code may meet one."""
 
     def __init__(self, memory_bytes: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._held_bytes = memory_bytes // HELD_SHARE
-        self._known: dict[int, Deferred] = {}
+        self._held_bytes = memory_bytes // CACHE_SHARE
+        self._known: dict[int, DeferredTensor] = {}
         """Deferred tensors by storage key; each holds its storage, so that no address is reused."""
-        self._filled: OrderedDict[int, Deferred] = OrderedDict()
+        self._filled: OrderedDict[int, DeferredTensor] = OrderedDict()
         """Deferred tensors that have values, the one that was read last at the end."""
         self._making: int | None = None
 
@@ -64,7 +70,7 @@ class Streaming(TorchDispatchMode):
             self._settle(model)
         return model
 
-    def weights(self, model: nn.Module) -> dict[str, Deferred]:
+    def weights(self, model: nn.Module) -> dict[str, DeferredTensor]:
         """Return a model's deferred weights by name."""
         named = {name: self._of(tensor) for name, tensor in weights_of(model).items()}
         return {name: deferred for name, deferred in named.items() if deferred}
@@ -87,7 +93,7 @@ class Streaming(TorchDispatchMode):
         given = tensors([*args, *kwargs.values()])
         met = [deferred for tensor in given if (deferred := self._of(tensor))]
         if met and func.is_view:
-            with _room(met):
+            with _temporary_memory(met):
                 return func(*args, **kwargs)
         if self._making is not None and (met or not given):
             done, result = self._defer(func, args, kwargs, bool(met))
@@ -97,7 +103,7 @@ class Streaming(TorchDispatchMode):
             return func(*args, **kwargs)
         self._fill(met)
         result = func(*args, **kwargs)
-        for tensor in _written(func, args, kwargs):
+        for tensor in _written_tensors(func, args, kwargs):
             self._keep(self._of(tensor))
         return result
 
@@ -105,13 +111,13 @@ class Streaming(TorchDispatchMode):
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], met: bool
     ) -> tuple[bool, Any]:
         """Record an operation if possible; return whether it was, and its result."""
-        written = _written(func, args, kwargs)
+        written = _written_tensors(func, args, kwargs)
         targets = [self._of(tensor) for tensor in written]
         returns = len(schema(func).returns)
         if written:
             if len(written) > 1 or targets[0] is None or returns > 1:
                 return False, None
-            step = Step(func, *self._noted(func, args, kwargs))
+            step = DeferredOperation(func, *self._noted(func, args, kwargs))
             self._release(targets[0])
             targets[0].then.append(step)
             return True, written[0] if returns else None
@@ -120,7 +126,7 @@ class Streaming(TorchDispatchMode):
         if torch.device(kwargs.get("device") or "cpu").type != "cpu":
             return False, None
         try:
-            shapes = func(*_on_meta(args), **_on_meta(kwargs) | _device(func))
+            shapes = func(*_to_meta(args), **_to_meta(kwargs) | _meta_device_keyword(func))
         except (RuntimeError, NotImplementedError):  # the shape depends on values
             return False, None
         outputs = list(shapes) if isinstance(shapes, list | tuple) else [shapes]
@@ -132,7 +138,10 @@ class Streaming(TorchDispatchMode):
         ):
             return False, None
         noted = self._noted(func, args, kwargs)
-        made = [self._new(Step(func, *noted, n), output) for n, output in enumerate(outputs)]
+        made = [
+            self._new(DeferredOperation(func, *noted, n), output)
+            for n, output in enumerate(outputs)
+        ]
         return True, type(shapes)(made) if isinstance(shapes, list | tuple) else made[0]
 
     def _noted(
@@ -150,18 +159,20 @@ class Streaming(TorchDispatchMode):
             if not isinstance(value, torch.Tensor):
                 return value
             if deferred := self._of(value):
-                return Place.at(value, None if kind_only else deferred)
+                return DeferredArgument.at(value, None if kind_only else deferred)
             return value.detach().clone() if value.nbytes < DEFERRED_BYTES else value.detach()
 
         noted: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(note, (args, kwargs))
         return noted
 
-    def _new(self, step: Step, like: torch.Tensor) -> torch.Tensor:
+    def _new(self, step: DeferredOperation, like: torch.Tensor) -> torch.Tensor:
         size, stride = tuple(like.shape), tuple(like.stride())
         tensor = torch.empty_strided(size, stride, dtype=like.dtype)  # none of its pages is touched
         storage = tensor.untyped_storage()
         assert self._making is not None
-        deferred = Deferred(storage, storage.nbytes(), self._making, step, Place.at(tensor, None))
+        deferred = DeferredTensor(
+            storage, storage.nbytes(), self._making, step, DeferredArgument.at(tensor, None)
+        )
         storage.resize_(0)
         self._known[storage_key(storage)] = deferred
         return tensor
@@ -179,12 +190,12 @@ class Streaming(TorchDispatchMode):
                 self._fill([deferred])
                 self._keep(deferred)
 
-    def _of(self, tensor: torch.Tensor) -> Deferred | None:
+    def _of(self, tensor: torch.Tensor) -> DeferredTensor | None:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             return None
         return self._known.get(storage_of(tensor))
 
-    def _fill(self, needed: list[Deferred]) -> None:
+    def _fill(self, needed: list[DeferredTensor]) -> None:
         """Compute tensors that an operation reads; free those that were not read for longest."""
         missing = {id(one): one for one in needed if not one.filled}
         room = self._held_bytes - sum(one.nbytes for one in missing.values())
@@ -199,16 +210,16 @@ class Streaming(TorchDispatchMode):
             if one.name is None:
                 one.name = f"tensor {len(self._known)}"
             with without_modes():
-                fill(one)
+                compute_values(one)
         for one in needed:
             self._filled[id(one)] = one
             self._filled.move_to_end(id(one))
 
-    def _release(self, deferred: Deferred) -> None:
+    def _release(self, deferred: DeferredTensor) -> None:
         self._filled.pop(id(deferred), None)
         deferred.storage.resize_(0)
 
-    def _keep(self, deferred: Deferred | None) -> None:
+    def _keep(self, deferred: DeferredTensor | None) -> None:
         """Treat it as an ordinary tensor from now on."""
         if deferred is not None:
             self._filled.pop(id(deferred), None)
@@ -216,7 +227,7 @@ class Streaming(TorchDispatchMode):
 
 
 @contextmanager
-def _room(met: list[Deferred]) -> Iterator[None]:
+def _temporary_memory(met: list[DeferredTensor]) -> Iterator[None]:
     """Give storages memory during a view operation: torch checks it, and nothing touches it."""
     empty = [deferred for deferred in met if not deferred.filled]
     for deferred in empty:
@@ -229,11 +240,13 @@ def _room(met: list[Deferred]) -> Iterator[None]:
 
 
 def _move_defaults(tensor: torch.Tensor, generator: torch.Generator) -> None:
-    if tensor.is_floating_point() and one_value(tensor):
-        move(tensor, generator)
+    if tensor.is_floating_point() and has_one_value(tensor):
+        move_values(tensor, generator)
 
 
-def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def _written_tensors(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[torch.Tensor]:
     """Return the arguments that an operation writes into."""
     if not schema(func).is_mutable:
         return []
@@ -245,7 +258,7 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[t
     return found
 
 
-def _on_meta(value: Any) -> Any:
+def _to_meta(value: Any) -> Any:
     """Return the same arguments without values."""
 
     def bare(value: Any) -> Any:
@@ -257,7 +270,7 @@ def _on_meta(value: Any) -> Any:
     return tree_map(bare, value)
 
 
-def _device(func: Any) -> dict[str, Any]:
+def _meta_device_keyword(func: Any) -> dict[str, Any]:
     """Return the keyword that lets an operation make its result on the meta device."""
     asks = any(argument.name == "device" for argument in schema(func).arguments)
     return {"device": torch.device("meta")} if asks else {}

@@ -12,7 +12,9 @@ CALL_FLOPS = 600_000
 """Cost of calling an operation, in the same unit: 10 µs, where a second is 6e10."""
 
 
-def effort(func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any) -> int:
+def estimate_effort(
+    func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any
+) -> int:
     """Return the cost of a dispatched operation in floating-point operations of a matrix product.
 
     `inputs`: the tensors among its arguments. A view moves nothing: it costs only its call.
