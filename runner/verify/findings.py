@@ -38,65 +38,69 @@ class Findings:
         self.seconds: dict[str, float] = {}
         self.composition: Difference | None = None
         """Difference of the composed model from the original over all trials."""
-        self._at_work: list[GateName] = []
+        self._running_gates: list[GateName] = []
         """Gates that are running, each started by the one before it."""
-        self._since = 0.0
+        self._counted_until = 0.0
 
     @contextmanager
-    def gate(self, name: GateName) -> Iterator[None]:
+    def time_gate(self, name: GateName) -> Iterator[None]:
         """Report that a gate begins, and count the time of the body as its time alone.
 
         Gates can be nested: the outer gate's time stands still while the inner gate runs.
         """
-        self._book_time()
-        self._at_work.append(name)
+        self._count_time()
+        self._running_gates.append(name)
         self._on_gate(name)
         try:
             yield
         finally:
-            self._book_time()
-            self._at_work.pop()
-            if self._at_work:
-                self._on_gate(self._at_work[-1])
+            self._count_time()
+            self._running_gates.pop()
+            if self._running_gates:
+                self._on_gate(self._running_gates[-1])
 
-    def _book_time(self) -> None:
+    def _count_time(self) -> None:
         now = time.monotonic()
-        if self._at_work:
-            name = self._at_work[-1]
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + now - self._since, 3)
-        self._since = now
+        if self._running_gates:
+            name = self._running_gates[-1]
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + now - self._counted_until, 3)
+        self._counted_until = now
 
     @contextmanager
-    def judging(self, gate: GateName, component: str) -> Iterator[None]:
+    def record_cannot_judge(self, gate: GateName, component: str) -> Iterator[None]:
         """Record CannotJudge, if the body raises it, as this component's verdict `broken`."""
         try:
             yield
         except CannotJudge as error:
-            self.broken(gate, component, str(error))
+            self.record_broken(gate, component, str(error))
 
-    def found(self, gate: GateName, component: str, fault: str | None) -> None:
+    def record_verdict(self, gate: GateName, component: str, fault: str | None) -> None:
         """Record that a component passed a gate that compares no values, or its one-line fault."""
         verdict = Verdict.FAILED if fault else Verdict.PASSED
-        self._add(Check(gate=gate, component=component, verdict=verdict, reason=fault))
+        self._add_check(Check(gate=gate, component=component, verdict=verdict, reason=fault))
 
-    def broken(self, gate: GateName, component: str, reason: str) -> None:
+    def record_broken(self, gate: GateName, component: str, reason: str) -> None:
         """Record that a component could not be judged."""
-        self._add(Check(gate=gate, component=component, verdict=Verdict.BROKEN, reason=reason))
+        self._add_check(
+            Check(gate=gate, component=component, verdict=Verdict.BROKEN, reason=reason)
+        )
 
-    def nothing(self, gate: GateName, component: str) -> None:
+    def record_nothing_to_check(self, gate: GateName, component: str) -> None:
         """Record that the tree has no part that this gate could judge."""
-        self._add(Check(gate=gate, component=component, verdict=Verdict.NOTHING_TO_CHECK))
+        self._add_check(Check(gate=gate, component=component, verdict=Verdict.NOTHING_TO_CHECK))
 
-    def compared(self, gate: GateName, component: str, difference: Difference) -> None:
+    def record_comparison(self, gate: GateName, component: str, difference: Difference) -> None:
         """Record the verdict of a gate that compares values."""
         verdict = Verdict.FAILED if difference.reason else Verdict.PASSED
-        self._compared(gate, component, verdict, difference.reason, difference)
+        self._add_comparison(gate, component, verdict, difference.reason, difference)
 
-    def vacuous(self, gate: GateName, component: str, reason: str, difference: Difference) -> None:
+    def record_vacuous(
+        self, gate: GateName, component: str, reason: str, difference: Difference
+    ) -> None:
         """Record that values are equal, but that no difference could have been noticed."""
-        self._compared(gate, component, Verdict.VACUOUS, reason, difference)
+        self._add_comparison(gate, component, Verdict.VACUOUS, reason, difference)
 
-    def cover(self, coverage: Coverage) -> None:
+    def record_coverage(self, coverage: Coverage) -> None:
         """Store the coverage of a step or of the model, in place of an earlier one."""
         known = [item for item in self.coverage if item.component != coverage.component]
         self.coverage = [*known, coverage]
@@ -121,14 +125,14 @@ class Findings:
         """Return the checks of a gate so far."""
         return [check for (name, _), check in self._checks.items() if name == gate]
 
-    def has(self, gate: GateName, component: str) -> bool:
+    def has_verdict(self, gate: GateName, component: str) -> bool:
         """Return whether a gate has a verdict on a component."""
         return (gate, component) in self._checks
 
-    def verification(self, options: VerifyOptions, torch_version: str) -> Verification:
+    def build_verification(self, options: VerifyOptions, torch_version: str) -> Verification:
         """Return all checks and remarks as a verification, with the resulting status."""
         gates = [
-            GateResult.of(name, self.checks(name))
+            GateResult.from_checks(name, self.checks(name))
             for name in (GATES_WITH_POWER if options.power else GATES)
         ]
         passed = all(gate.verdict in GOOD for gate in gates)
@@ -155,7 +159,7 @@ class Findings:
             seconds=self.seconds,
         )
 
-    def _compared(
+    def _add_comparison(
         self,
         gate: GateName,
         component: str,
@@ -178,9 +182,9 @@ class Findings:
                 else "vacuous"
             ),
         )
-        self._add(check)
+        self._add_check(check)
 
-    def _add(self, check: Check) -> None:
+    def _add_check(self, check: Check) -> None:
         """Store a check unless the component already has a bad one; `failed` replaces `broken`."""
         check = check.model_copy(
             update={"component": _encodable(check.component), "reason": _encodable(check.reason)}

@@ -74,19 +74,19 @@ def _judge(
         exact_arithmetic(options.device),
         disable_fused_paths(),
         _open_files(directory, bench, own=own) as files,
-        DiskCache(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
+        DiskCache(options.disk_cache_bytes, options.memory_bytes if on_cpu else None) as spill,
     ):
-        with findings.gate("rules"):
+        with findings.time_gate("rules"):
             layout = read_layout(directory)
-            for file, way in layout.refused.items():
-                findings.found("rules", file, way)
-            if layout.refused:
-                return findings.verification(options, torch.__version__)
+            for file, way in layout.refusals.items():
+                findings.record_verdict("rules", file, way)
+            if layout.refusals:
+                return findings.build_verification(options, torch.__version__)
             _judge_documents(layout, findings, own=own)
         steered = layout.tree.metadata.specialisations if layout.tree else []
         if steered and isinstance(files, ForeignFiles) and not _reads_values(files, bench):
             fault = "says that it holds for certain values; original.py asks for none"
-            findings.found("rules", TREE_FILE, fault)
+            findings.record_verdict("rules", TREE_FILE, fault)
             steered = []
         if steered:
             bench = replace(bench, options=replace(options, specialised=True))
@@ -103,11 +103,11 @@ def _judge(
             if not steered and not options.seed:
                 bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
             alone = stack.enter_context(Alone(layout, bench.options, findings))
-            bench = replace(bench, beside=alone)
+            bench = replace(bench, standalone=alone)
         # This runs before any file does, since a file could install or hide a package.
         missing = _missing_packages(directory / ORIGINAL)
         power = PowerGate(files, layout, bench, spill, findings)
-        with findings.gate("step"):
+        with findings.time_gate("step"):
             step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
             root = layout.tree.root.path if layout.tree else None
             for step in layout.steps:
@@ -123,14 +123,17 @@ def _judge(
             ran.
             """
             for component in components:
-                if not findings.has("self-test", component) and component not in tests.not_finite:
+                if (
+                    not findings.has_verdict("self-test", component)
+                    and component not in tests.not_finite
+                ):
                     run_self_test(component, files, layout, bench, tests, findings)
             step_gate.judge_calls()
 
         later = _find_delayed_self_tests(layout, bench)
-        with findings.gate("self-test"):
+        with findings.time_gate("self-test"):
             self_tests(component for component in layout.components if component not in later)
-        with findings.gate("composition"):
+        with findings.time_gate("composition"):
             composition = CompositionGate(
                 files, layout, bench, spill, tests, power, step_gate, findings
             )
@@ -138,24 +141,26 @@ def _judge(
                 lambda: self_tests(sorted(path for path in later if path != root)),
                 missing,
             )
-        with findings.gate("step"):
+        with findings.time_gate("step"):
             for step in layout.steps:  # the root's step, if the original failed before it could run
-                if not findings.has("step", step.folder):
+                if not findings.has_verdict("step", step.folder):
                     step_gate.judge(step)
-        with findings.gate("self-test"):
+        with findings.time_gate("self-test"):
             self_tests(layout.components)
             settle_not_finite(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
         if alone:
-            alone.finish(composition.as_the_author_calls, composition.one_in_the_model)
-        with findings.gate("device"):
+            alone.finish(composition.author_call_kernels, composition.single_operation_kernels)
+        with findings.time_gate("device"):
             if isinstance(files, ForeignFiles):
                 files.judge_devices(findings)
             else:
                 DeviceGate(files, layout, bench, findings).judge()
     if not layout.components:
-        findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
-    return findings.verification(bench.options, torch.__version__)
+        findings.record_broken(
+            "self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}"
+        )
+    return findings.build_verification(bench.options, torch.__version__)
 
 
 @contextmanager
@@ -215,11 +220,11 @@ def _find_delayed_self_tests(layout: Layout, bench: ForwardRunner) -> set[str]:
     """
     root = layout.tree.root if layout.tree else None
     step = layout.step_of(root.path) if root else None
-    alone = bench.options.power or bench.beside
+    alone = bench.options.power or bench.standalone
     if root is None or step is None:
         kernel = root is not None and layout.is_kernel(root.path)
         return {root.path} if root is not None and kernel and not alone else set()
-    if bench.beside:
+    if bench.standalone:
         return {root.path}
     inputs = set(documented_inputs(root))
     kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
@@ -233,19 +238,19 @@ def _find_delayed_self_tests(layout: Layout, bench: ForwardRunner) -> set[str]:
 def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
     """Judge the tree, the layout and the source of the components, before anything runs."""
     if layout.tree is None:
-        findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
+        findings.record_broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
-        findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
+        findings.record_verdict("rules", TREE_FILE, _tree_fault(layout, layout.tree))
     if not own:
         for file, wrong in faults(layout.directory):
-            findings.found("rules", file, wrong)
+            findings.record_verdict("rules", file, wrong)
         _judge_parents(layout, findings)
     known: dict[tuple[str, str], str] = {}
     seeds = False
     with suppress(CannotJudge):  # the composition gate reports the fault
         seeds = seeds_generators(parse_file(layout.directory / ORIGINAL, ORIGINAL))
     for component in layout.components:
-        with findings.judging("rules", component):
+        with findings.record_cannot_judge("rules", component):
             tree = parse_file(layout.directory / component, component)
             kernel = layout.is_kernel(component)
             fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
@@ -255,21 +260,21 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
                 fault = fault or f"is {same} again: one file a workload, used as often as it runs"
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
-            findings.found("rules", component, fault)
+            findings.record_verdict("rules", component, fault)
 
 
 def _judge_parents(layout: Layout, findings: Findings) -> None:
     """Judge the source of refactored.py files and of the composition test."""
     for step in layout.steps:
         file = f"{step.folder}/refactored.py"
-        with findings.judging("rules", file):
+        with findings.record_cannot_judge("rules", file):
             fault = parents_fault(parse_file(layout.directory / file, file))
             if fault:
-                findings.found("rules", file, fault)
-    with findings.judging("rules", COMPOSITION_TEST):
+                findings.record_verdict("rules", file, fault)
+    with findings.record_cannot_judge("rules", COMPOSITION_TEST):
         fault = composed_fault(parse_file(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
         if fault:
-            findings.found("rules", COMPOSITION_TEST, fault)
+            findings.record_verdict("rules", COMPOSITION_TEST, fault)
 
 
 def _tree_fault(layout: Layout, tree: Tree) -> str | None:
@@ -307,6 +312,6 @@ def _flat_tree_fault(tree: Tree) -> str | None:
 def _judge_absent_steps(layout: Layout, findings: Findings) -> None:
     for component in layout.components:
         if not layout.is_kernel(component) and layout.step_of(component) is None:
-            findings.broken("step", component, "no step takes it apart")
+            findings.record_broken("step", component, "no step takes it apart")
     if not layout.steps and all(map(layout.is_kernel, layout.components)):
-        findings.nothing("step", "steps")
+        findings.record_nothing_to_check("step", "steps")

@@ -40,7 +40,7 @@ class Layout:
     components: tuple[str, ...]
     """Relative paths of component files, kernels first: those in the tree and those on disk."""
     steps: tuple[StepFolder, ...]
-    refused: dict[str, str]
+    refusals: dict[str, str]
     """File -> fault of its place or kind; if there is any, no file of the directory may run."""
 
     def nodes(self, component: str) -> list[Node]:

@@ -121,7 +121,7 @@ class Files:
                 else:
                     sys.modules[name] = known
 
-    def again(self) -> Self:
+    def reopen(self) -> Self:
         """Return a new loader of the same files, which shares the compiled code."""
         files = type(self)(self.directory)
         files._compiled = self._compiled
@@ -178,10 +178,10 @@ class Files:
         module.__file__ = str(path)
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
         with foreign_code(where, self.directory):
-            exec(self._code(source, str(path)), module.__dict__)
+            exec(self._compile(source, str(path)), module.__dict__)
         return module
 
-    def _code(self, source: bytes, path: str) -> CodeType:
+    def _compile(self, source: bytes, path: str) -> CodeType:
         """Compile a source once, however many copies of it the steps' children hold."""
         if source not in self._compiled:
             self._compiled[source] = compile(source, path, "exec", dont_inherit=True)

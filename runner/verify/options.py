@@ -45,7 +45,7 @@ class VerifyOptions:
         return 1 if self.specialised else self.trials
 
     @property
-    def spill_bytes(self) -> int:
+    def disk_cache_bytes(self) -> int:
         """Size from which on an output waits on disk while the other side runs."""
         return GIB if self.memory_bytes is None else disk_cache_threshold(self.memory_bytes)
 

@@ -118,7 +118,7 @@ class GateResult(_ResultDocument):
         return self
 
     @classmethod
-    def of(cls, gate: GateName, checks: list[Check]) -> Self:
+    def from_checks(cls, gate: GateName, checks: list[Check]) -> Self:
         """Return the result that follows from a gate's checks."""
         verdict = worst_verdict([check.verdict for check in checks])
         return cls(gate=gate, verdict=verdict, checks=checks, max_diff=largest_difference(checks))

@@ -87,17 +87,17 @@ def compare_across(_: str) -> str:
     there = here.to("accel")
     wrong = there.clone()
     wrong[1, 2] += 1
-    with DiskCache(spill_bytes=1) as spill, spill.values():
-        kept = spill.keep(there)
+    with DiskCache(spill_bytes=1) as spill, spill.storing_values():
+        kept = spill.store(there)
         told = {
             "across": compare(here, there, STEP).bitwise_equal,
             "identical": are_identical(there, here),
             "on disk": compare(kept, there, STEP).bitwise_equal,
-            "back": str(spill.back(kept).device),
+            "back": str(spill.load(kept).device),
             "wrong": compare(here, wrong, STEP).reason,
         }
     with DiskCache(spill_bytes=1) as spill:
-        told["digests"] = compare(spill.keep(there), there, STEP).bitwise_equal
+        told["digests"] = compare(spill.store(there), there, STEP).bitwise_equal
     return json.dumps(told)
 
 

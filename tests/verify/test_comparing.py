@@ -162,9 +162,9 @@ def test_pieces_see_what_the_whole_would_show(shape, piece, transposed, spilled,
         y.view(-1)[-1] += 1
     if transposed and x.dim() > 1:
         x, y = x.transpose(0, 1), y.transpose(0, 1)
-    with pytest.MonkeyPatch.context() as patch, DiskCache(1) as spill, spill.values():
+    with pytest.MonkeyPatch.context() as patch, DiskCache(1) as spill, spill.storing_values():
         patch.setattr("runner.verify.runtime.output_leaves.PIECE", piece)
-        expected = spill.keep(x) if spilled else x
+        expected = spill.store(x) if spilled else x
         difference = compare(expected, y, STEP)
 
     assert (difference.reason is None) == torch.equal(x, y)
@@ -175,9 +175,9 @@ def test_a_spill_leaves_nothing_behind_and_keeps_what_is_small(tmp_path, monkeyp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     small, large = torch.ones(2), torch.ones(1000)
 
-    with DiskCache(1000) as spill, spill.values():
-        assert spill.keep(small) is small
-        assert compare(spill.keep({"y": [large]}), {"y": [large]}, STEP).bitwise_equal
+    with DiskCache(1000) as spill, spill.storing_values():
+        assert spill.store(small) is small
+        assert compare(spill.store({"y": [large]}), {"y": [large]}, STEP).bitwise_equal
         assert list(tmp_path.iterdir())
 
     assert not list(tmp_path.iterdir())
@@ -197,8 +197,8 @@ def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
     large = torch.ones(1000)
 
-    with DiskCache(1000) as spill, spill.values():
-        assert spill.keep(large) is large
+    with DiskCache(1000) as spill, spill.storing_values():
+        assert spill.store(large) is large
 
 
 def test_a_large_output_stays_where_it_is_if_there_is_room_for_both_sides():
@@ -206,16 +206,16 @@ def test_a_large_output_stays_where_it_is_if_there_is_room_for_both_sides():
     large = torch.ones(peak // 8, dtype=torch.uint8)
 
     with DiskCache(1, memory_bytes=2 * peak) as spill:
-        assert spill.keep(large) is large
+        assert spill.store(large) is large
     with DiskCache(1, memory_bytes=peak) as spill:
-        assert spill.keep(large) is not large
+        assert spill.store(large) is not large
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
 def test_digests_tell_equal_outputs_and_ask_for_values_otherwise(dtype):
     x = torch.arange(24).reshape(4, 6).to(dtype).t()
     with DiskCache(1) as spill:
-        kept = spill.keep((x, None))
+        kept = spill.store((x, None))
 
     assert compare(kept, (x.clone(), None), STEP) == Difference()
     with pytest.raises(MissingValuesError):
@@ -226,7 +226,7 @@ def test_digests_tell_equal_outputs_and_ask_for_values_otherwise(dtype):
 def test_digests_remember_that_something_was_not_finite():
     x = torch.tensor([1.0, math.nan])
     with DiskCache(1) as spill:
-        assert compare(spill.keep(x), x, STEP).not_finite
+        assert compare(spill.store(x), x, STEP).not_finite
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.complex64])

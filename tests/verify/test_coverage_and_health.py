@@ -35,7 +35,7 @@ def seen(tmp_path):
 
     def run(function, *inputs) -> ForwardObservation:
         model = _Program(function)
-        _, found = bench.forward("program", model, (inputs, {}), 0, bench.watch(model))
+        _, found = bench.forward("program", model, (inputs, {}), 0, bench.make_watch(model))
         assert found is not None
         return found
 
@@ -332,7 +332,7 @@ def test_an_output_that_tells_is_not_called_constant(softmax, judged, expression
 
 
 def test_a_large_output_is_said_not_to_be_examined_for_blindness(fusion, judged, monkeypatch):
-    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+    monkeypatch.setattr(VerifyOptions, "disk_cache_bytes", 1)
 
     assert judged(fusion).not_examined == ["the effect of each input and weight"]
 

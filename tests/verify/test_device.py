@@ -248,7 +248,7 @@ def test_every_file_of_the_samples_runs_where_its_inputs_are(decomposed_samples)
     faults, seconds = [], 0.0
     for directory in sorted(decomposed_samples.glob("level*/*")):
         findings = judged_alone(directory)
-        gate = findings.verification(VerifyOptions(), torch.__version__).gate("device")
+        gate = findings.build_verification(VerifyOptions(), torch.__version__).gate("device")
         where = directory.relative_to(decomposed_samples)
         faults += [f"{where}: {note}" for note in findings.health]
         faults += [
@@ -269,7 +269,7 @@ def judged_alone(directory):
     with (
         disable_fused_paths(),
         Files(directory) as files,
-        findings.gate("device"),
+        findings.time_gate("device"),
     ):
         DeviceGate(files, read_layout(directory), bench, findings).judge()
     assert torch.equal(torch.get_rng_state(), before)

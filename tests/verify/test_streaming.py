@@ -168,9 +168,9 @@ def test_buffers_and_what_forward_writes_into_stay():
     with WeightStreaming(1) as streaming, torch.no_grad():
         model = streaming.build(Counting, 0)
         assert model.table[-1, -1] == 2 * (WIDE * WIDE - 1)
-        assert streaming.weights(model).keys() == {"weight"}
+        assert streaming.deferred_weights(model).keys() == {"weight"}
         model(torch.zeros(1, WIDE))
-        assert streaming.weights(model) == {}
+        assert streaming.deferred_weights(model) == {}
         streaming.build(_linears, 0)(torch.ones(1, WIDE))
         assert torch.equal(model.weight, torch.ones(WIDE, WIDE))
 
@@ -215,9 +215,9 @@ def test_no_more_weights_are_in_memory_than_there_is_room_for(experts, monkeypat
     most = []
 
     class Watched(WeightStreaming):
-        def _fill(self, needed):
-            super()._fill(needed)
-            most.append(sum(one.storage.nbytes() for one in self._known.values()))
+        def _compute(self, needed):
+            super()._compute(needed)
+            most.append(sum(one.storage.nbytes() for one in self._deferred.values()))
 
     monkeypatch.setattr("runner.verify.judge.WeightStreaming", Watched)
     budget = 4 << 20

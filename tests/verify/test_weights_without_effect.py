@@ -79,7 +79,9 @@ def test_the_work_of_a_linear_is_counted_from_its_sizes():
 def examined(bench, model, x):
     """What is said of a model after one forward."""
     inputs = SharedInputs(lambda: ((x,), {}))
-    output, seen = bench.forward("original.py: forward", model, inputs.get(), 0, bench.watch(model))
+    output, seen = bench.forward(
+        "original.py: forward", model, inputs.get(), 0, bench.make_watch(model)
+    )
     assert seen
     return find_blind_spots(bench, model, inputs, output, seen, lambda trial: ((x + 1,), {}))
 

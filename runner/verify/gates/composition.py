@@ -107,14 +107,14 @@ class CompositionGate:
         self._root = RootGate(files, layout, bench, spill, tests, steps, findings)
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
-        self.as_the_author_calls: set[str] = set()
+        self.author_call_kernels: set[str] = set()
         """Kernel files that do the same as one call of a function or module of the author's."""
-        self.one_in_the_model: set[str] = set()
+        self.single_operation_kernels: set[str] = set()
         """Kernel files that run at most one operation there that depends on an input."""
-        self._marks: set[object] = set()
+        self._fingerprints: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
-        self._self_tests: Callable[[], None] = lambda: None
+        self._run_self_tests: Callable[[], None] = lambda: None
 
     def judge(self, self_tests: Callable[[], None], missing: frozenset[str]) -> None:
         """Judge the whole model; `run_self_tests` is called after the root's step.
@@ -126,28 +126,28 @@ class CompositionGate:
             ProblemError: the original needs one of them, and nothing else is wrong so far.
         """
         findings = self.findings
-        self._self_tests = self_tests
-        with findings.judging("rules", COMPOSITION_TEST):
+        self._run_self_tests = self_tests
+        with findings.record_cannot_judge("rules", COMPOSITION_TEST):
             tree = parse_file(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
             if fault := parent_fault(tree, "ComposedModel"):
-                findings.found("rules", COMPOSITION_TEST, fault)
+                findings.record_verdict("rules", COMPOSITION_TEST, fault)
         try:
-            problem = self._original(missing)
+            problem = self._load_original(missing)
             with foreign_code("the composition", self.bench.directory):
                 total = self._compare(problem)
         except CannotJudge as error:
-            self._root.close()
-            findings.broken("composition", MODEL, str(error))
+            self._root.close_step()
+            findings.record_broken("composition", MODEL, str(error))
             for gate in ("rules", "weights", "coverage"):
                 component = COMPOSITION_TEST if gate == "rules" else MODEL
-                if not findings.has(gate, component):
-                    findings.broken(gate, component, f"the composition did not run: {error}")
+                if not findings.has_verdict(gate, component):
+                    findings.record_broken(gate, component, f"the composition did not run: {error}")
             return
-        self._root.close()
+        self._root.close_step()
         findings.composition = total
-        if not findings.has("composition", MODEL):
-            findings.compared("composition", MODEL, total)
-        self._health(total)
+        if not findings.has_verdict("composition", MODEL):
+            findings.record_comparison("composition", MODEL, total)
+        self._note_health(total)
 
     def _compare(self, problem: AnyProblem) -> Difference:
         directory = self.bench.directory
@@ -160,15 +160,15 @@ class CompositionGate:
         total = Difference()
         for trial in range(self.bench.options.seeds):
             try:
-                total |= self._trial(problem, test, mapping, trial)
+                total |= self._run_trial(problem, test, mapping, trial)
             except MissingValuesError:
-                with self.spill.values():
-                    total |= self._trial(problem, test, mapping, trial)
+                with self.spill.storing_values():
+                    total |= self._run_trial(problem, test, mapping, trial)
             if total.reason:
                 break
         return total
 
-    def _original(self, missing: frozenset[str]) -> AnyProblem:
+    def _load_original(self, missing: frozenset[str]) -> AnyProblem:
         directory = self.bench.directory
         try:
             with foreign_code(ORIGINAL, directory), self.bench.default_dtype(ORIGINAL):
@@ -186,18 +186,18 @@ class CompositionGate:
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
             raise ProblemError(cause.path, cause.what, hint=hint) from error
 
-    def _trial(
+    def _run_trial(
         self, problem: AnyProblem, test: ModuleType, mapping: dict[str, str], trial: int
     ) -> Difference:
         bench, findings = self.bench, self.findings
-        inputs = SharedInputs(lambda: self._draw(problem, trial))
+        inputs = SharedInputs(lambda: self._draw_inputs(problem, trial))
         expected, held, known, seen, state = self._run_original(problem, mapping, inputs, trial)
         if trial == 0:
-            self._root.test_itself(inputs)
+            self._root.judge_own_inputs(inputs)
         self._root.judge(expected, held, known, inputs, trial)
         if trial == 0:
-            with findings.gate("self-test"):
-                self._self_tests()
+            with findings.time_gate("self-test"):
+                self._run_self_tests()
         with forbid_computation(COMPOSITION_TEST, bench, findings):
             composed = bench.build_bare(
                 f"{COMPOSITION_TEST}: ComposedModel",
@@ -207,14 +207,16 @@ class CompositionGate:
         if seen:
             unused = frozenset(known.entries) - seen.weights_used
             fault = weight_map_fault(mapping, describe_weights(composed), known, unused)
-            findings.found("weights", MODEL, fault)
+            findings.record_verdict("weights", MODEL, fault)
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
             transfer_weights(held, composed, mapping)
         places = {name: storage_of(tensor) for name, tensor in held.items()}
         del held
-        found = self._kernels(composed) if trial == 0 else {}
-        recording = self.power.recording(MODEL, found) if trial == 0 else None
-        waited = {file for _, file in found.values() if self._root.witness.waits_for(file)}
+        found = self._find_kernels(composed) if trial == 0 else {}
+        recording = self.power.make_recording(MODEL, found) if trial == 0 else None
+        waited = {
+            file for _, file in found.values() if self._root.self_test_reuse.needs_self_test(file)
+        }
         actual, ran = self._run_composed(composed, found, inputs, trial, recording)
         self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # found in this very run
         left = compare_state(state, composed, mapping)
@@ -222,12 +224,14 @@ class CompositionGate:
             del composed
         if seen and ran:
             self._judge_run(seen, ran)
-            findings.found("weights", MODEL, unread_weight_fault(mapping, places, seen, ran))
+            findings.record_verdict(
+                "weights", MODEL, unread_weight_fault(mapping, places, seen, ran)
+            )
         difference = compare_with_control(expected, actual, COMPOSITION) | left
         if difference.reason is None and count_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"
-            findings.vacuous("composition", MODEL, reason, difference)
-        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.outside):
+            findings.record_vacuous("composition", MODEL, reason, difference)
+        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.parent_faults):
             what = f"{COMPOSITION_TEST}: forward"
             self.power.judge(
                 Comparison(
@@ -245,10 +249,10 @@ class CompositionGate:
         if waited and recording is None:
             del actual
             for component in sorted(waited):
-                findings.found("rules", component, self._watch.kept())
+                findings.record_verdict("rules", component, self._watch.retained_tensor_fault())
         return difference
 
-    def _draw(self, problem: AnyProblem, trial: int) -> Inputs:
+    def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
         return self.bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
 
     def _run_original(
@@ -256,12 +260,12 @@ class CompositionGate:
     ) -> tuple[object, Weights, WeightTable, ForwardObservation | None, Weights]:
         bench = self.bench
         model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
-        if bench.beside:
-            bench.beside.original_built(model, trial)
+        if bench.standalone:
+            bench.standalone.original_built(model, trial)
         bench.vary(model, trial, frozenset(mapping.values()))
         known, held = describe_weights(model), snapshot_weights(model)
         given = inputs.get()
-        watch = bench.watch(model) if trial == 0 else None
+        watch = bench.make_watch(model) if trial == 0 else None
         try:
             output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
         except CannotJudge as error:
@@ -271,13 +275,13 @@ class CompositionGate:
         with foreign_code(f"{ORIGINAL}: forward", bench.directory):
             check_outputs(problem.problem, output)
         del given
-        expected = self.spill.keep(output)
-        self._marks.add(fingerprint(expected))
+        expected = self.spill.store(output)
+        self._fingerprints.add(fingerprint(expected))
         if seen:
-            self._examine(problem, model, inputs, output, expected is output, seen)
+            self._examine_output(problem, model, inputs, output, expected is output, seen)
         return expected, held, known, seen, state
 
-    def _examine(
+    def _examine_output(
         self,
         problem: AnyProblem,
         model: nn.Module,
@@ -300,7 +304,7 @@ class CompositionGate:
         else:
             try:
                 health = find_blind_spots(
-                    self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
+                    self.bench, model, inputs, output, seen, lambda t: self._draw_inputs(problem, t)
                 )
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error):
@@ -310,13 +314,15 @@ class CompositionGate:
                 findings.note(note)
             findings.not_examined = health.not_examined
 
-    def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+    def _find_kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each kernel in the composed model."""
         directory = self.bench.directory
         found = find_components(model, directory / KERNEL_FOLDER, directory)
         if not found:
-            self.findings.found("rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/")
-        self.findings.found("rules", COMPOSITION_TEST, outside_tensor_fault(model, found))
+            self.findings.record_verdict(
+                "rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/"
+            )
+        self.findings.record_verdict("rules", COMPOSITION_TEST, outside_tensor_fault(model, found))
         return found
 
     def _run_composed(
@@ -333,13 +339,13 @@ class CompositionGate:
             return self.bench.forward(what, model, given, trial)
         names = {path: file for path, (_, file) in found.items()}
         modules = {path: module for path, (module, _) in found.items()}
-        watch = self._watch = self.bench.watch(model)
+        watch = self._watch = self.bench.make_watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
-            self._root.witness.watching(modules, names, given, repeated=False),
-            recording.taking() if recording else nullcontext(),
-            watch.components(found, names, frozenset(self.tests.not_finite) | below),
+            self._root.self_test_reuse.watch_kernels(modules, names, given, repeated=False),
+            recording.record_calls() if recording else nullcontext(),
+            watch.watch_components(found, names, frozenset(self.tests.not_finite) | below),
         ):
             output, seen = self.bench.forward(what, model, given, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite
@@ -347,20 +353,20 @@ class CompositionGate:
 
     def _judge_run(self, seen: ForwardObservation, ran: ForwardObservation) -> None:
         findings, trace = self.findings, ran.trace
-        outside = trace.outside[0] if trace.outside else None
-        findings.found("rules", COMPOSITION_TEST, outside)
-        for component, what in trace.faults.items():
-            findings.found("rules", component, what)
+        outside = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", COMPOSITION_TEST, outside)
+        for component, what in trace.component_faults.items():
+            findings.record_verdict("rules", component, what)
         coverage = compare_coverage(MODEL, seen, ran)
-        findings.cover(coverage)
-        findings.found("coverage", MODEL, coverage_fault(coverage))
+        findings.record_coverage(coverage)
+        findings.record_verdict("coverage", MODEL, coverage_fault(coverage))
         authors = collect_author_calls(seen.trace.events)
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
-            if all(work_of(trace.events[slice(*c.operations)]) in authors for c in calls):
-                self.as_the_author_calls.add(component)
-            if all(_has_one_operation(trace.events[slice(*c.operations)]) for c in calls):
-                self.one_in_the_model.add(component)
+            if all(work_of(trace.events[slice(*c.event_span)]) in authors for c in calls):
+                self.author_call_kernels.add(component)
+            if all(_has_one_operation(trace.events[slice(*c.event_span)]) for c in calls):
+                self.single_operation_kernels.add(component)
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
         if self._other_strides:
@@ -380,7 +386,7 @@ class CompositionGate:
         contract = self.tests.contracts.get(component)
         for call in calls:
             if contract and contract.inputs != call.inputs:
-                self.findings.found(
+                self.findings.record_verdict(
                     "self-test",
                     component,
                     f"get_inputs() gives {format_metas(contract.inputs)},"
@@ -394,7 +400,7 @@ class CompositionGate:
             fault = f"runs {often}, the tree has {have}"
         elif Counter(call.inputs for call in calls) != Counter(map(documented_inputs, nodes)):
             fault = "runs on other inputs than the tree says"
-        self.findings.found("coverage", component, fault)
+        self.findings.record_verdict("coverage", component, fault)
         strides = {call.strides for call in calls}
         if contract and any(
             not all(map(has_same_layout, [s for s, _ in contract.inputs], contract.strides, real))
@@ -414,7 +420,7 @@ class CompositionGate:
             same = contract.inputs == call.inputs and all(
                 map(has_same_layout, shapes, contract.strides, call.strides)
             )
-            seen = events[slice(*call.operations)]
+            seen = events[slice(*call.event_span)]
             ran, alone = count_operation_names(seen), contract.operations
             # Where the model computes an input from constants, the kernel's operations on it are
             # constant too.
@@ -424,14 +430,14 @@ class CompositionGate:
                     f"{_format_names(ran)} in the model,"
                     f" {_format_names(contract.operations)} by itself"
                 )
-                self.findings.found("rules", component, f"runs {told}")
+                self.findings.record_verdict("rules", component, f"runs {told}")
 
-    def _health(self, total: Difference) -> None:
+    def _note_health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
             self.findings.warn(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
             self.findings.warn("the output holds NaN or infinity")
-        if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
+        if len(self._fingerprints) == 1 and self.bench.options.seeds > 1 and total.reason is None:
             self.findings.warn("the output is the same for every seed")
 
 

@@ -45,7 +45,7 @@ def compare_coverage(
         for e, _ in live
         if e.into_part
     )
-    relaid = {_result_size(e.operation) for e, _ in live if e.relaid}
+    relaid = {_result_size(e.operation) for e, _ in live if e.into_strided}
 
     def without(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
         """Remove the copies that only bring such a tensor into another order."""
@@ -154,8 +154,8 @@ def _list_counts(counts: Counter[DispatchedOperation], events: list[Event]) -> l
     places: dict[DispatchedOperation, list[str]] = {operation: [] for operation in counts}
     for event in events:
         found = places.get(event.operation)
-        if found is not None and event.where not in found and len(found) < _MAX_LINES:
-            found.append(event.where)
+        if found is not None and event.line not in found and len(found) < _MAX_LINES:
+            found.append(event.line)
     return [
         OperationCount(operation=str(operation), count=count, where=places[operation])
         for operation, count in sorted(counts.items(), key=lambda item: str(item[0]))

@@ -81,10 +81,10 @@ class DeviceGate:
     def __init__(
         self, files: Files, layout: Layout, bench: ForwardRunner, findings: Findings
     ) -> None:
-        self._files, self._layout = files.again(), layout
+        self._files, self._layout = files.reopen(), layout
         self._bench, self._findings = bench, findings
         self._device = simulated_device()
-        self._fake = FakeTensors()
+        self._fake_mode = FakeTensors()
         self._inputs: dict[str | None, Callable[[], Inputs]] = {}
         """File -> function that draws its inputs."""
         self._modules: dict[str, ModuleType] = {}
@@ -92,10 +92,10 @@ class DeviceGate:
 
     def judge(self) -> None:
         """Judge every file of the directory, if its original runs on such a device."""
-        put_back = self._bench.generators()
+        put_back = self._bench.save_generators()
         try:
             with redirect_stdout(io.StringIO()):  # other gates have shown the files' output
-                original = self._original()
+                original = self._run_original()
                 if original is not None:
                     self._judge_files(original)
         finally:
@@ -105,38 +105,40 @@ class DeviceGate:
         root = self._layout.tree.root.path if self._layout.tree else None
         ran: dict[str | None, _DeviceRun | None] = {}
         for path in self._layout.components:
-            ran[path] = self._judge(path, self._component, original if path == root else None)
+            ran[path] = self._judge_file(
+                path, self._load_component, original if path == root else None
+            )
         for step in self._layout.steps:
             parent = ran.get(step.parent)
             if parent is not None:
-                self._judge(f"{step.folder}/refactored.py", self._step(step), parent)
-        self._judge(COMPOSITION_TEST, self._composed, original)
+                self._judge_file(f"{step.folder}/refactored.py", self._step_loader(step), parent)
+        self._judge_file(COMPOSITION_TEST, self._load_composed, original)
 
-    def _original(self) -> _DeviceRun | None:
+    def _run_original(self) -> _DeviceRun | None:
         """Run the problem's own file; if it fails, report the reason and return None."""
         try:
-            return self._run(ORIGINAL, self._problem)
+            return self._run_file(ORIGINAL, self._load_problem)
         except _DoesNotRunError as error:
-            fault, unjudged = self._explain(ORIGINAL, self._problem, error)
-        self._findings.nothing("device", ORIGINAL)
+            fault, unjudged = self._explain(ORIGINAL, self._load_problem, error)
+        self._findings.record_nothing_to_check("device", ORIGINAL)
         why = f"itself does not run on one: {fault}" if fault else unjudged
         self._findings.warn(f"{_SKIPPED}: {ORIGINAL} {why}")
         return None
 
-    def _judge(
+    def _judge_file(
         self, file: str, load: Callable[[str], _RunnableFile], like: _DeviceRun | None
     ) -> _DeviceRun | None:
         """Judge one file; return the devices of its outputs if it runs."""
         try:
-            ran = self._run(file, load)
+            ran = self._run_file(file, load)
         except _DoesNotRunError as error:
             fault, unjudged = self._explain(file, load, error)
-            self._findings.found("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
+            self._findings.record_verdict("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
             return None
         fault = None
         if like is not None and not all(map(str.__eq__, ran.devices, like.devices)):
-            fault = self._misplaced(file, load, like)
-        self._findings.found("device", file, fault)
+            fault = self._misplaced_output_fault(file, load, like)
+        self._findings.record_verdict("device", file, fault)
         return ran
 
     def _explain(
@@ -153,38 +155,38 @@ class DeviceGate:
         if _was_caused_by(error, _MISSING_ON_DEVICE):
             return None, f"cannot be run on the simulated device, which lacks something: {reason}"
         try:
-            self._outputs(file, load, _CPU)
+            self._run_forward(file, load, _CPU)
         except CannotJudge as on_cpu:
             since = ", since it reads values" if _was_caused_by(on_cpu, _NEEDS_VALUES) else ""
             return None, f"cannot be run on shapes alone{since}: {_first_sentence(file, on_cpu)}"
         return f"runs on the CPU and not on {self._device}: {reason}", ""
 
-    def _misplaced(
+    def _misplaced_output_fault(
         self, file: str, load: Callable[[str], _RunnableFile], like: _DeviceRun
     ) -> str | None:
         """Return a fault that names an output on another device than `reference`, and its line."""
         placing = PlacementWatch(self._bench.directory, file)
-        outputs = self._outputs(file, load, self._device, placing)
+        outputs = self._run_forward(file, load, self._device, placing)
         for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
             if tensor.device.type != device:
                 place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
-                more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
+                more = f"; {placing.explain_output(tensor)}" if tensor.device == _CPU else ""
                 return place + more
         return None
 
-    def _run(self, file: str, load: Callable[[str], _RunnableFile]) -> _DeviceRun:
+    def _run_file(self, file: str, load: Callable[[str], _RunnableFile]) -> _DeviceRun:
         """Run a file on the device: quickly first, then, if that fails, watching each operation."""
         try:
-            outputs = self._outputs(file, load, self._device)
+            outputs = self._run_forward(file, load, self._device)
         except CannotJudge:
             placing = PlacementWatch(self._bench.directory, file)
             try:
-                outputs = self._outputs(file, load, self._device, placing)
+                outputs = self._run_forward(file, load, self._device, placing)
             except CannotJudge as error:
                 raise _DoesNotRunError(str(error), placing.fault) from error
         return _DeviceRun(file, tuple(tensor.device.type for tensor in outputs))
 
-    def _outputs(
+    def _run_forward(
         self,
         file: str,
         load: Callable[[str], _RunnableFile],
@@ -193,36 +195,36 @@ class DeviceGate:
     ) -> list[torch.Tensor]:
         """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
         with foreign_code(file, self._bench.directory), torch.no_grad():
-            loaded = self._either(lambda: load(file), placing)
+            loaded = self._make_fake_or_real(lambda: load(file), placing)
             quick = device != _CPU and placing is None
             with LeftAsMade():
-                model = self._without_values(loaded.build) if quick else None
+                model = self._make_on_meta(loaded.build) if quick else None
                 if model is None:
-                    model = self._either(loaded.build, placing)
-            inputs = self._without_values(loaded.get_inputs) if quick else None
+                    model = self._make_fake_or_real(loaded.build, placing)
+            inputs = self._make_on_meta(loaded.get_inputs) if quick else None
             if inputs is None:
-                inputs = self._either(loaded.get_inputs, placing)
+                inputs = self._make_fake_or_real(loaded.get_inputs, placing)
             model.train(self._bench.options.mode == "train")
             if device != _CPU:
-                move(model, self._fake, device)
-                inputs = move_tensors(inputs, self._moved)
+                move(model, self._fake_mode, device)
+                inputs = move_tensors(inputs, self._move_tensor)
             args, kwargs = inputs
             with (
                 without_guards(),
-                self._fake,
+                self._fake_mode,
                 NumbersToDevice(),
                 ShapeOnlyMode(),
                 placing or nullcontext(),
             ):
                 return tensors(plain(model(*args, **kwargs)))
 
-    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _move_tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_meta:
-            return on_device(tensor, self._fake, self._device)
-        with self._fake:
+            return on_device(tensor, self._fake_mode, self._device)
+        with self._fake_mode:
             return tensor.to(self._device)
 
-    def _without_values(self, make: Callable[[], Any]) -> Any:
+    def _make_on_meta(self, make: Callable[[], Any]) -> Any:
         """Make something on torch's meta device, which is quicker than fake tensors.
 
         None if that fails, or if tensors would stay there that are not going to be moved.
@@ -234,13 +236,13 @@ class DeviceGate:
             return None
         if isinstance(made, nn.Module):
             return None if any(map(holds_meta_tensor, made.modules())) else made
-        stays = any(tensor.is_meta for tensor in tensors(move_tensors(made, self._moved)))
+        stays = any(tensor.is_meta for tensor in tensors(move_tensors(made, self._move_tensor)))
         return None if stays else made
 
-    def _either(self, make: Callable[[], Any], placing: PlacementWatch | None) -> Any:
+    def _make_fake_or_real(self, make: Callable[[], Any], placing: PlacementWatch | None) -> Any:
         """Make something of fake tensors, or of real ones if its code reads values."""
         try:
-            with self._fake, placing or nullcontext():
+            with self._fake_mode, placing or nullcontext():
                 return make()
         except MemoryError:
             raise
@@ -249,14 +251,14 @@ class DeviceGate:
                 raise
             with RepeatedDraws():
                 made = make()
-            return self._fake.copied(made) if isinstance(made, nn.Module) else made
+            return self._fake_mode.copied(made) if isinstance(made, nn.Module) else made
 
-    def _problem(self, file: str) -> _RunnableFile:
+    def _load_problem(self, file: str) -> _RunnableFile:
         problem = load_problem(read_problem(self._bench.directory / file))
         self._inputs[file] = problem.get_inputs
         return _RunnableFile(problem.build, problem.get_inputs)
 
-    def _component(self, file: str) -> _RunnableFile:
+    def _load_component(self, file: str) -> _RunnableFile:
         module = load_component(self._files, self._bench, file, file).module
         self._modules[file] = module
 
@@ -267,7 +269,7 @@ class DeviceGate:
         arguments = getattr(module, "get_init_inputs", None)
         return _RunnableFile(lambda: make_model(module.Model, arguments), get_inputs)
 
-    def _step(self, step: StepFolder) -> Callable[[str], _RunnableFile]:
+    def _step_loader(self, step: StepFolder) -> Callable[[str], _RunnableFile]:
         def load(file: str) -> _RunnableFile:
             children = step.children.items()
             known = {n: self._modules[c] for n, c in children if c in self._modules}
@@ -278,7 +280,7 @@ class DeviceGate:
 
         return load
 
-    def _composed(self, file: str) -> _RunnableFile:
+    def _load_composed(self, file: str) -> _RunnableFile:
         module = self._files.load(self._bench.directory / file)
         cls = require_attribute(module, "ComposedModel", self._bench.directory)
         return _RunnableFile(cls, self._inputs[ORIGINAL])

@@ -22,7 +22,7 @@ class PlacementWatch(TorchDispatchMode):
 
     def __init__(self, directory: Path, file: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._inside, self._file = directory.resolve(), file
+        self._directory, self._file = directory.resolve(), file
         self._lines: dict[int, tuple[torch.Tensor, Line | None]] = {}
         """Tensor id -> the tensor, which is kept alive, and the line that made it on the CPU."""
         self.fault: str | None = None
@@ -40,23 +40,23 @@ class PlacementWatch(TorchDispatchMode):
         made = [tensor for tensor in tensors(result) if tensor.device.type == "cpu"]
         line = self._line_of(given) if made else None
         for tensor in made:
-            self._lines.setdefault(id(tensor), (tensor, line or self._here()))
+            self._lines.setdefault(id(tensor), (tensor, line or self._current_line()))
         return result
 
-    def of_output(self, tensor: torch.Tensor) -> str:
+    def explain_output(self, tensor: torch.Tensor) -> str:
         """Return a hint with the line that made an output on the CPU."""
         line = self._line_of([tensor])
-        return f"{self._shown(line)} makes it: {_HINT}" if line else _HINT
+        return f"{self._describe_line(line)} makes it: {_HINT}" if line else _HINT
 
     def _explain(self, func: Any, given: list[torch.Tensor]) -> str | None:
-        here = self._shown(self._here())
+        here = self._describe_line(self._current_line())
         on_cpu = [tensor for tensor in given if tensor.device.type == "cpu" and tensor.dim()]
         others = {str(tensor.device) for tensor in given if tensor.device.type != "cpu"}
         if on_cpu and others:
             device, line = min(others), self._line_of(on_cpu)
             if line is None:
                 return f"{here} mixes a tensor on cpu with one on {device}: {_HINT}"
-            made = self._shown(line)
+            made = self._describe_line(line)
             mixes = "mixes it" if made == here else f"{here} mixes it"
             return f"{made} makes a tensor on cpu and {mixes} with one on {device}: {_HINT}"
         if func in _VIEWS and not on_cpu:
@@ -70,17 +70,19 @@ class PlacementWatch(TorchDispatchMode):
         known = (self._lines[id(tensor)][1] for tensor in given if id(tensor) in self._lines)
         return next(known, None)
 
-    def _here(self) -> Line | None:
+    def _current_line(self) -> Line | None:
         """Return the innermost line of the directory that is running."""
         frame = sys._getframe(1)
-        inside = f"{self._inside}/"
+        inside = f"{self._directory}/"
         while frame is not None:
             if frame.f_code.co_filename.startswith(inside):
-                return relative_path(Path(frame.f_code.co_filename), self._inside), frame.f_lineno
+                return relative_path(
+                    Path(frame.f_code.co_filename), self._directory
+                ), frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]
         return None
 
-    def _shown(self, line: Line | None) -> str:
+    def _describe_line(self, line: Line | None) -> str:
         if line is None:
             return "it"
         file, number = line

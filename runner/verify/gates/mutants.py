@@ -49,7 +49,7 @@ class Mutant:
 
     kind: MutantKind
     change: str
-    wrong: Callable[[nn.Module], WrongKernel]
+    make_wrong_kernel: Callable[[nn.Module], WrongKernel]
     """Makes the wrong kernel that takes the weights of one instance."""
     fate: Fate | None = None
     """The outcome if it is known before anything is computed; None if only values can tell."""
@@ -87,7 +87,7 @@ def _find_swappable_inputs(inputs: list[TensorMeta]) -> tuple[int, int] | None:
 
 
 def _enlarge_output(use: ReplayCall) -> Any:
-    return _map_tensors(use.right(), enlarge)
+    return _map_tensors(use.compute_right(), enlarge)
 
 
 def _skip_operation(n: int) -> WrongKernel:

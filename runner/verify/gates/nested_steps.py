@@ -39,18 +39,20 @@ class LoadedStep:
     mapping: dict[str, str]
     total: Difference = field(default_factory=Difference)
 
-    def refactored(self) -> Any:
+    def build_refactored(self) -> Any:
         """Return a new RefactoredModel."""
         return make_model(
             self.module.RefactoredModel, getattr(self.module, "get_init_inputs", None)
         )
 
-    def children(self, model: nn.Module, bench: ForwardRunner) -> dict[str, tuple[nn.Module, str]]:
+    def find_children(
+        self, model: nn.Module, bench: ForwardRunner
+    ) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file in the step) of each child."""
         folder = bench.directory / self.step.folder / CHILDREN
         return find_components(model, folder, bench.directory)
 
-    def names(self, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
+    def component_files(self, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
         """Return module path -> the component file that a child's file is a copy of."""
         return {
             path: self.step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
@@ -63,65 +65,65 @@ class NestedSteps:
 
     def __init__(self, bench: ForwardRunner, spill: DiskCache, findings: Findings) -> None:
         self._bench, self._spill, self._findings = bench, spill, findings
-        self._waiting: dict[str, LoadedStep] = {}
+        self._pending: dict[str, LoadedStep] = {}
 
-    def expect(self, opened: LoadedStep) -> None:
+    def add(self, opened: LoadedStep) -> None:
         """Judge this step when its parent is called for the first time."""
         if opened.step.parent is not None:
-            self._waiting[opened.step.parent] = opened
+            self._pending[opened.step.parent] = opened
 
     @contextmanager
-    def watching(self, modules: dict[str, nn.Module], names: dict[str, str]) -> Iterator[None]:
+    def watch_modules(self, modules: dict[str, nn.Module], names: dict[str, str]) -> Iterator[None]:
         """Judge the waiting steps of those modules that run in the body."""
-        wrapped = {path: module for path, module in modules.items() if names[path] in self._waiting}
+        wrapped = {path: module for path, module in modules.items() if names[path] in self._pending}
         for path, module in wrapped.items():
-            module.forward = self._watched(names[path], module, module.forward)
+            module.forward = self._wrap_forward(names[path], module, module.forward)
         try:
             yield
         finally:
             for module in wrapped.values():
                 module.__dict__.pop("forward", None)
 
-    def _watched(
+    def _wrap_forward(
         self, component: str, module: nn.Module, forward: Callable[..., Any]
     ) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
-            opened = self._waiting.pop(component, None)
+            opened = self._pending.pop(component, None)
             if opened is None:
                 return forward(*args, **kwargs)
             with without_modes():
-                held, begin = snapshot_weights(module), self._bench.generators()
+                held, begin = snapshot_weights(module), self._bench.save_generators()
                 before = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
             output = forward(*args, **kwargs)
             with without_modes(), self._bench.streaming or nullcontext():
-                end = self._bench.generators()
+                end = self._bench.save_generators()
                 where = opened.step.folder
                 alone = f"{where} ran on inputs of its own alone: "
                 if any(tensor._version != version for tensor, version in before):
                     self._findings.note(f"{alone}{component} writes into its inputs")
                 else:
                     state = copy_buffers(module) if self._bench.options.mode == "train" else {}
-                    with self._held(plain(output), [args, kwargs, held]) as expected:
+                    with self._hold_output(plain(output), [args, kwargs, held]) as expected:
                         if expected is None and output is not None:
                             self._findings.note(f"{alone}no room beside the model")
                         else:
-                            with self._findings.judging("step", where):
-                                opened.total |= self._follow(
+                            with self._findings.record_cannot_judge("step", where):
+                                opened.total |= self._compare_step(
                                     opened, held, state, args, kwargs, expected, begin
                                 )
-                                self._findings.compared("step", where, opened.total)
+                                self._findings.record_comparison("step", where, opened.total)
                 end()
             return output
 
         return watched
 
-    def _held(self, output: object, others: object) -> AbstractContextManager[object]:
+    def _hold_output(self, output: object, others: object) -> AbstractContextManager[object]:
         """Return a context with the parent's output, in memory or on disk while the step runs."""
         if self._spill.may_stay(size_of(output)):
             return nullcontext(output)
-        return self._spill.away(output, others)
+        return self._spill.free_memory(output, others)
 
-    def _follow(
+    def _compare_step(
         self,
         opened: LoadedStep,
         held: Weights,
@@ -132,15 +134,15 @@ class NestedSteps:
         begin: Callable[[], None],
     ) -> Difference:
         bench, file = self._bench, f"{opened.step.folder}/refactored.py"
-        model = bench.build_bare(f"{file}: RefactoredModel", opened.refactored, 0)
+        model = bench.build_bare(f"{file}: RefactoredModel", opened.build_refactored, 0)
         with foreign_code(f"{opened.step.folder}/weight_map.json", bench.directory):
             transfer_weights(held, model, opened.mapping)
-        found = opened.children(model, bench)
+        found = opened.find_children(model, bench)
         modules = {path: module for path, (module, _) in found.items()}
         begin()
         with (
             foreign_code(f"{file}: forward", bench.directory),
-            self.watching(modules, opened.names(found)),
+            self.watch_modules(modules, opened.component_files(found)),
         ):
             actual = plain(model(*args, **kwargs))
         difference = compare(expected, actual, STEP)

@@ -75,7 +75,7 @@ class BoundArgument(NamedTuple):
 
     name: str
     value: Any
-    written: bool
+    is_written: bool
     tensors: list[torch.Tensor]
 
 

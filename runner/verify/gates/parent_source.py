@@ -114,20 +114,20 @@ class _ParentMethod:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
         for node in _nodes_in_order(function.body):
-            fault = self._node(node)
+            fault = self._node_fault(node)
             if fault:
                 return f"line {node.lineno}: {fault}"
         return None
 
-    def _node(self, node: ast.stmt | ast.expr) -> str | None:
+    def _node_fault(self, node: ast.stmt | ast.expr) -> str | None:
         text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
         if isinstance(node, ast.stmt):
-            if isinstance(node, ast.Assign) and self._number(node.value):
+            if isinstance(node, ast.Assign) and self._is_number(node.value):
                 self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
             if isinstance(node, ast.Assign) and _is_shape(node.value):
                 self.numbers |= {n.id for t in node.targets for n in _target_names(t)}
-            if isinstance(node, ast.AugAssign) and self._number(node.target):
-                return None if self._number(node.value) else "adds to a number what is none"
+            if isinstance(node, ast.AugAssign) and self._is_number(node.target):
+                return None if self._is_number(node.value) else "adds to a number what is none"
             ends = isinstance(node, ast.While) and not isinstance(node.test, ast.Constant)
             known = ends or isinstance(node, _STATEMENTS)
             return None if known else f"{type(node).__name__} statement"
@@ -136,17 +136,17 @@ class _ParentMethod:
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
             )
             is_test |= isinstance(node, ast.Compare) and all(
-                self._number(side) or _is_description(side)
+                self._is_number(side) or _is_description(side)
                 for side in (node.left, *node.comparators)
             )
             is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
-            return None if is_test or self._number(node) else f"`{text}` is no child call"
+            return None if is_test or self._is_number(node) else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
-            allowed = self._call(node.func) or _is_move(node)
+            allowed = self._is_allowed_call(node.func) or _is_move(node)
             return None if allowed else f"`{text}` is no child call and no view"
         return None
 
-    def _call(self, function: ast.expr) -> bool:
+    def _is_allowed_call(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
             return function.id in _BUILTINS | self.locals | self.helpers
         if isinstance(function, ast.Subscript):
@@ -168,7 +168,7 @@ class _ParentMethod:
             return isinstance(node.op, ast.Not) and self._is_truth(node.operand)
         return isinstance(node, ast.Compare) or _is_description(node)
 
-    def _number(self, node: ast.expr) -> bool:
+    def _is_number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int | float)
         if isinstance(node, ast.Attribute):
@@ -176,13 +176,13 @@ class _ParentMethod:
         if isinstance(node, ast.Name):
             return node.id in self.numbers
         if isinstance(node, ast.UnaryOp):
-            return self._number(node.operand)
+            return self._is_number(node.operand)
         if isinstance(node, ast.BinOp):
-            return self._number(node.left) and self._number(node.right)
+            return self._is_number(node.left) and self._is_number(node.right)
         if isinstance(node, ast.Compare):
-            return all(map(self._number, [node.left, *node.comparators]))
+            return all(map(self._is_number, [node.left, *node.comparators]))
         if isinstance(node, ast.BoolOp):
-            return all(map(self._number, node.values))
+            return all(map(self._is_number, node.values))
         if isinstance(node, ast.Subscript):
             return _is_shape(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -37,7 +37,7 @@ BEYOND_DOUBT = 2e-3
 class Comparison:
     """A comparison that passed, with everything that is needed to make it again."""
 
-    where: str
+    component: str
     """The step's folder, or `model`."""
     components: dict[str, str]
     """Module path -> component file."""
@@ -48,7 +48,7 @@ class Comparison:
     bitwise: bool
     """Whether the comparison found equal bits, so that any other bit counts as noticed."""
     tolerances: dict[torch.dtype, Tolerance]
-    may_be_dead: bool
+    may_compute_for_nothing: bool
     """Whether the original, too, computes values that reach no output."""
 
 
@@ -68,22 +68,24 @@ class PowerGate:
         self._kernels = {path for path in layout.components if layout.is_kernel(path)}
         self._results: dict[str, list[MutantResult]] = {}
         self._faults: dict[str, str] = {}
-        self._smallest = self._homes(layout.steps) if bench.options.power else {}
+        self._smallest = self._smallest_steps(layout.steps) if bench.options.power else {}
 
-    def recording(self, where: str, found: dict[str, tuple[nn.Module, str]]) -> Recording | None:
+    def make_recording(
+        self, where: str, found: dict[str, tuple[nn.Module, str]]
+    ) -> Recording | None:
         """Return a recorder for a forward; None if no kernel is to be judged by this comparison."""
-        if not self._wanted(where):
+        if not self._kernels_to_judge(where):
             return None
         modules = {path: module for path, (module, _) in found.items()}
         return Recording(modules, self._spill, self._bench.options.device)
 
     def judge(self, comparison: Comparison, recording: Recording) -> None:
         """Judge each kernel that needs this comparison by all of its mutants."""
-        with self._findings.gate("power"):
+        with self._findings.time_gate("power"):
             self._judge(comparison, recording)
 
     def _judge(self, comparison: Comparison, recording: Recording) -> None:
-        for kernel in sorted(self._wanted(comparison.where)):
+        for kernel in sorted(self._kernels_to_judge(comparison.component)):
             paths = [p for p, component in comparison.components.items() if component == kernel]
             calls = [call for path in paths for call in recording.calls_of(path)]
             if not calls:
@@ -105,20 +107,20 @@ class PowerGate:
             report = KernelPower(component=kernel, mutants=self._results.get(kernel, []))
             reports.append(report)
             if not report.mutants:
-                self._findings.broken(
+                self._findings.record_broken(
                     "power",
                     kernel,
                     "no comparison that passed uses it, so none can be seen to fail",
                 )
                 continue
-            self._findings.found("power", kernel, self._faults.get(kernel))
-            if not report.seen and kernel not in self._faults:
+            self._findings.record_verdict("power", kernel, self._faults.get(kernel))
+            if not report.is_noticed and kernel not in self._faults:
                 self._findings.warn(
                     f"{kernel}: wrong values go unnoticed: {_first_explanation(report)}"
                 )
-        self._findings.power = Power.of(reports)
+        self._findings.power = Power.from_kernels(reports)
 
-    def _homes(self, steps: tuple[StepFolder, ...]) -> dict[str, str]:
+    def _smallest_steps(self, steps: tuple[StepFolder, ...]) -> dict[str, str]:
         """Return kernel file -> folder of the step with the fewest children that uses it."""
         by_size = sorted(steps, key=lambda step: len(step.children))
         return {
@@ -127,7 +129,7 @@ class PowerGate:
             if any(kernel in step.children.values() for step in steps)
         }
 
-    def _wanted(self, where: str) -> set[str]:
+    def _kernels_to_judge(self, where: str) -> set[str]:
         if not self._bench.options.power:
             return set()
         if where != MODEL:
@@ -135,7 +137,7 @@ class PowerGate:
         seen = {
             kernel
             for kernel, results in self._results.items()
-            if KernelPower(component=kernel, mutants=results).seen
+            if KernelPower(component=kernel, mutants=results).is_noticed
         }
         return self._kernels - seen
 
@@ -147,35 +149,39 @@ class PowerGate:
         comparison: Comparison,
         recording: Recording,
     ) -> MutantResult:
-        told = partial(MutantResult, kind=mutant.kind, change=mutant.change, where=comparison.where)
+        told = partial(
+            MutantResult, kind=mutant.kind, change=mutant.change, where=comparison.component
+        )
         if mutant.fate:
             return told(verdict="caught", caught_by=mutant.fate)
         try:
             with foreign_code(f"{kernel}: {mutant.change}", self._bench.directory), torch.no_grad():
-                wrong = {path: mutant.wrong(comparison.modules[path]) for path in paths}
+                wrong = {path: mutant.make_wrong_kernel(comparison.modules[path]) for path in paths}
                 replayed = recording.replay(comparison.run, wrong)
         except CannotJudge:
             return told(verdict="caught", caught_by="error")
         if outputs_differ(comparison.expected, replayed.output, comparison.tolerances):
             return told(verdict="caught", caught_by="values")
         if beyond := _difference_beyond_doubt(comparison.expected, replayed.output):
-            self._faults[kernel] = f"{comparison.where} compares as equal what is {beyond:.3g} off"
+            self._faults[kernel] = (
+                f"{comparison.component} compares as equal what is {beyond:.3g} off"
+            )
         if comparison.bitwise and not are_identical(comparison.expected, replayed.output):
             return told(verdict="caught", caught_by="bits")
-        reason, explanation = self._unseen(kernel, comparison, replayed)
+        reason, explanation = self._explain_uncaught(kernel, comparison, replayed)
         return told(verdict="uncaught", reason=reason, explanation=explanation)
 
-    def _unseen(
+    def _explain_uncaught(
         self, kernel: str, comparison: Comparison, replayed: ReplayOutcome
     ) -> tuple[UncaughtReason, str]:
         """Return why a comparison noticed nothing; a reason that must not occur becomes a fault."""
-        if not replayed.changed:
+        if not replayed.is_changed:
             return "same_output", "it gives the same bits"
-        if not replayed.arrived and not replayed.read:
-            if not comparison.may_be_dead:
-                self._faults[kernel] = f"nothing in {comparison.where} reads what it computes"
+        if not replayed.reaches_output and not replayed.reaches_component:
+            if not comparison.may_compute_for_nothing:
+                self._faults[kernel] = f"nothing in {comparison.component} reads what it computes"
             return "dead", "nothing reads what it computes"
-        if not replayed.arrived:
+        if not replayed.reaches_output:
             names = sorted({comparison.components[path] for path in replayed.absorbed_by})
             return "absorbed", f"{', '.join(names)} gives the same for the wrong values"
         if _has_no_finite_value(comparison.expected):

@@ -69,7 +69,7 @@ class KernelPower(_PowerDocument):
     mutants: list[MutantResult]
 
     @property
-    def seen(self) -> bool:
+    def is_noticed(self) -> bool:
         """Whether wrong values were noticed; a file that cannot run proves nothing."""
         return any(mutant.caught_by in ("values", "bits") for mutant in self.mutants)
 
@@ -90,17 +90,17 @@ class Power(_PowerDocument):
         verdicts = [mutant.verdict for kernel in self.kernels for mutant in kernel.mutants]
         if (self.caught, self.uncaught) != (verdicts.count("caught"), verdicts.count("uncaught")):
             raise ValueError(f"{self.caught} caught and {self.uncaught} uncaught do not add up")
-        if self.unseen != [kernel.component for kernel in self.kernels if not kernel.seen]:
+        if self.unseen != [kernel.component for kernel in self.kernels if not kernel.is_noticed]:
             raise ValueError("unseen is not what the mutants say")
         return self
 
     @classmethod
-    def of(cls, kernels: list[KernelPower]) -> Self:
+    def from_kernels(cls, kernels: list[KernelPower]) -> Self:
         """Return the document with its counts."""
         verdicts = [mutant.verdict for kernel in kernels for mutant in kernel.mutants]
         return cls(
             caught=verdicts.count("caught"),
             uncaught=verdicts.count("uncaught"),
-            unseen=[kernel.component for kernel in kernels if not kernel.seen],
+            unseen=[kernel.component for kernel in kernels if not kernel.is_noticed],
             kernels=kernels,
         )

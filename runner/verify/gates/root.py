@@ -59,11 +59,11 @@ class RootGate:
         self.tests, self.steps, self.findings = tests, steps, findings
         self._node = layout.tree.nodes[ROOT] if layout.tree else None
         self._component: ComponentFile | None = None
-        self._draws_the_same = False
-        self._opened: LoadedStep | None = None
-        self.witness = SelfTestReuse(files, layout, bench, tests, findings)
+        self._has_same_inputs = False
+        self._loaded_step: LoadedStep | None = None
+        self.self_test_reuse = SelfTestReuse(files, layout, bench, tests, findings)
 
-    def test_itself(self, inputs: SharedInputs) -> None:
+    def judge_own_inputs(self, inputs: SharedInputs) -> None:
         """Judge the root's own inputs; run its self-test now if they are not the author's.
 
         Called after the original ran, so that a file that changes what it draws changes no expected
@@ -73,29 +73,32 @@ class RootGate:
         if root is None:
             return
         alone = self.layout.is_kernel(root.path)
-        if self.witness.waits_for(root.path) if alone else self._component is None:
-            with self.findings.gate("self-test"), self.findings.judging("self-test", root.path):
+        if self.self_test_reuse.needs_self_test(root.path) if alone else self._component is None:
+            with (
+                self.findings.time_gate("self-test"),
+                self.findings.record_cannot_judge("self-test", root.path),
+            ):
                 component = load_component(self.files, self.bench, root.path, root.path)
                 self._component = None if alone else component
-                self._draws_the_same = self._contract_on(component, inputs)
-                if not self._draws_the_same:
+                self._has_same_inputs = self._has_original_inputs(component, inputs)
+                if not self._has_same_inputs:
                     if not self.spill.has_room_for(size_of(list(inputs.get()))):
                         inputs.release()
                     where = self.files, self.layout, self.bench, self.tests, self.findings
                     run_self_test(root.path, *where)
                 elif alone:
-                    self.witness.expect(component)
+                    self.self_test_reuse.register(component)
         given = tuple(map(meta_of, tensors(list(inputs.get()))))
         contract = self.tests.contracts.get(root.path)
         if contract and contract.inputs != given:
-            self.findings.found(
+            self.findings.record_verdict(
                 "self-test",
                 root.path,
                 f"get_inputs() gives {format_metas(contract.inputs)},"
                 f" the original's {format_metas(given)}",
             )
 
-    def _contract_on(self, component: ComponentFile, inputs: SharedInputs) -> bool:
+    def _has_original_inputs(self, component: ComponentFile, inputs: SharedInputs) -> bool:
         """Return whether the own inputs are the author's to the bit; if so, record the contract."""
         try:
             own = component.draw(0, repeated=False, again=True)
@@ -118,20 +121,20 @@ class RootGate:
             with foreign_code(component.path, self.bench.directory):
                 run = self._run(component, expected, held, known, inputs, trial)
         except CannotJudge as error:
-            self.findings.broken("composition", component.path, str(error))
+            self.findings.record_broken("composition", component.path, str(error))
             return
         step = self.layout.step_of(component.path)
-        if step is None or self.findings.has("step", step.folder):
+        if step is None or self.findings.has_verdict("step", step.folder):
             return
-        with self.findings.gate("step"), self.steps.judging(step):
-            if self._opened is None:
-                self._opened = self.steps.open(step)
-            self.steps.follow(self._opened, run, trial)
+        with self.findings.time_gate("step"), self.steps.record_failure(step):
+            if self._loaded_step is None:
+                self._loaded_step = self.steps.load_step(step)
+            self.steps.compare_trial(self._loaded_step, run, trial)
 
-    def close(self) -> None:
+    def close_step(self) -> None:
         """Record the verdict on its step after the last trial."""
-        if self._opened is not None:
-            self.steps.close(self._opened)
+        if self._loaded_step is not None:
+            self.steps.finish_step(self._loaded_step)
 
     def _run(
         self,
@@ -149,29 +152,29 @@ class RootGate:
         if fault := weight_map_fault(
             names, describe_weights(model), known, frozenset(known.entries)
         ):
-            self.findings.found("weights", component.path, fault)
+            self.findings.record_verdict("weights", component.path, fault)
         with foreign_code(f"{component.path}: weight_map of {ROOT}", self.bench.directory):
             transfer_weights(held, model, names)
         mine, table = snapshot_weights(model), describe_weights(model)
-        given = SharedInputs(lambda: self._given(component, inputs.get()))
+        given = SharedInputs(lambda: self._convert_inputs(component, inputs.get()))
         what = f"{component.path}: forward on the original's inputs"
-        watch = self.bench.watch(model) if first else None
+        watch = self.bench.make_watch(model) if first else None
         actual, seen = self.bench.forward(what, model, given.get(), trial, watch)
-        if first and self._draws_the_same:
+        if first and self._has_same_inputs:
             judge_output(component, self.layout, actual, self.tests, self.findings)
         found = compare_with_control(_flatten(expected), _flatten(actual), COMPOSITION)
-        self.findings.compared("composition", component.path, found)
+        self.findings.record_comparison("composition", component.path, found)
         if found.bitwise_equal:  # the bits are the same, so one copy of them is enough
             kept = _rebuild_nesting(actual, iter(_flatten(expected)))
         else:
-            kept = self.spill.keep(actual)
+            kept = self.spill.store(actual)
         state = copy_buffers(model) if self.bench.options.mode == "train" else {}
         return ParentRun(given, kept, mine, table, state, seen, repeated=False)
 
-    def _given(self, component: ComponentFile, inputs: Inputs) -> Inputs:
+    def _convert_inputs(self, component: ComponentFile, inputs: Inputs) -> Inputs:
         """Return the author's inputs in the component's form: only tensors, or all arguments."""
         contract = self.tests.contracts.get(component.path)
-        whole = contract is not None and contract.arguments == sum(map(len, inputs))
+        whole = contract is not None and contract.argument_count == sum(map(len, inputs))
         return inputs if whole else (tuple(tensors(list(inputs))), {})
 
 

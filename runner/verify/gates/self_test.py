@@ -43,7 +43,7 @@ class Contract:
 
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
-    arguments: int
+    argument_count: int
     """Number of arguments, including those that are no tensors."""
     operations: Counter[str] | None = None
     """Names of the operations that a kernel ran on them, without moves and constants."""
@@ -65,7 +65,7 @@ class ComponentFile:
     path: str
     module: ModuleType
     bench: ForwardRunner
-    drawn: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
+    input_metas: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
     """Shapes and dtypes of the first inputs that it drew."""
 
     def build(self, trial: int, *, bare: bool = False) -> nn.Module:
@@ -98,8 +98,8 @@ class ComponentFile:
         what = f"{self.path}: get_inputs()"
         inputs = self.bench.draw(what, get_inputs, trial, repeated=repeated, again=again)
         drawn = tuple(map(meta_of, tensors(list(inputs))))
-        if self.drawn.setdefault("first", drawn) != drawn:
-            first = format_metas(self.drawn["first"])
+        if self.input_metas.setdefault("first", drawn) != drawn:
+            first = format_metas(self.input_metas["first"])
             raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {format_metas(drawn)}")
         return inputs
 
@@ -129,11 +129,14 @@ def run_self_test(
     findings: Findings,
 ) -> None:
     """Run one component on its own inputs; free everything that it allocated afterwards."""
-    with findings.judging("self-test", component), foreign_code(component, bench.directory):
+    with (
+        findings.record_cannot_judge("self-test", component),
+        foreign_code(component, bench.directory),
+    ):
         loaded = load_component(files, bench, component, component)
-        trial = bench.last_trial if bench.beside else 0
+        trial = bench.last_trial if bench.standalone else 0
         model = loaded.build(trial)
-        if bench.beside:
+        if bench.standalone:
             bench.vary(model, trial)
         inputs = loaded.draw(trial)
         note_contract(loaded, layout, model, inputs, tests, findings)
@@ -141,16 +144,16 @@ def run_self_test(
             output, _ = bench.forward(f"{component}: forward", model, inputs, trial)
             judge_output(loaded, layout, output, tests, findings)
             return
-        watch = bench.watch(model)
+        watch = bench.make_watch(model)
         output, _ = bench.forward(f"{component}: forward", model, inputs, trial, watch)
         judge_output(loaded, layout, output, tests, findings)
         events = watch.trace.events
         contract = tests.contracts[component]
         tests.contracts[component] = replace(contract, operations=count_operation_names(events))
         del output
-        findings.found("rules", component, watch.kept())
-        if bench.beside:
-            bench.beside.judge_operation(component, model, events)
+        findings.record_verdict("rules", component, watch.retained_tensor_fault())
+        if bench.standalone:
+            bench.standalone.judge_operation(component, model, events)
 
 
 def note_contract(
@@ -172,7 +175,7 @@ def note_contract(
     dtypes = {name: dtype_name(tensor.dtype) for name, tensor in held.items()}
     for node in layout.nodes(component.path):
         if documented_inputs(node) != contract.inputs:
-            findings.found(
+            findings.record_verdict(
                 "self-test",
                 component.path,
                 f"get_inputs() gives {format_metas(contract.inputs)}, the tree says"
@@ -180,14 +183,14 @@ def note_contract(
             )
         told = dtypes | node.weight_dtypes
         if node.weight_shapes and (node.weight_shapes, told) != (weights, dtypes):
-            findings.found(
+            findings.record_verdict(
                 "self-test", component.path, f"has other weights than the tree says ({node.id})"
             )
         for stride, real, (shape, _) in zip(
             node.input_strides.values(), contract.strides, contract.inputs, strict=False
         ):
             if not has_same_layout(shape, stride, real):
-                findings.found(
+                findings.record_verdict(
                     "self-test",
                     component.path,
                     f"get_inputs() gives strides {list(real)}, the tree says {stride} ({node.id})",
@@ -213,7 +216,7 @@ def judge_output(
     if bad and fault is None:
         tests.not_finite[component.path] = f"{NOT_FINITE} in {counted(bad, 'element')}"
     else:
-        findings.found("self-test", component.path, fault)
+        findings.record_verdict("self-test", component.path, fault)
 
 
 def settle_not_finite(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
@@ -221,10 +224,10 @@ def settle_not_finite(layout: Layout, tests: SelfTests, seen: set[str], findings
     for component, reason in tests.not_finite.items():
         kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
         if kernels & seen:
-            findings.found("self-test", component, None)  # such as scores behind a mask
+            findings.record_verdict("self-test", component, None)  # such as scores behind a mask
         else:
             fault = f"{reason}, where the original is finite"
-            findings.found("self-test", component, fault)
+            findings.record_verdict("self-test", component, fault)
 
 
 def count_operation_names(events: list[Event], constants: bool = False) -> Counter[str]:
@@ -248,14 +251,16 @@ def forbid_computation(file: str, bench: ForwardRunner, findings: Findings) -> I
         yield
     for name, where in [*computed_operations(watch), *COMPUTED]:
         if where.rpartition(":")[0] == file:
-            findings.found("rules", file, f"computes {name} before the forward, at {where}")
+            findings.record_verdict(
+                "rules", file, f"computes {name} before the forward, at {where}"
+            )
 
 
 def computed_operations(watch: Watch) -> Iterator[tuple[str, str]]:
     """Yield name and line of each operation that gave a tensor with elements."""
     for event in watch.trace.events:
         if any(0 not in shape for shape, _ in event.operation.outputs):
-            yield event.operation.name, event.where
+            yield event.operation.name, event.line
 
 
 def find_components(

@@ -54,11 +54,11 @@ class ParentRun:
 
     inputs: SharedInputs
     expected: object
-    held: Weights
-    known: WeightTable
-    state: Weights
+    weights: Weights
+    weight_table: WeightTable
+    buffers: Weights
     """The buffers after the forward; empty in eval mode."""
-    seen: ForwardObservation | None
+    observation: ForwardObservation | None
     """Result of watching the forward; None after the first trial."""
     repeated: bool = True
     """Whether the inputs are the component's own, in which large draws are repeated blocks."""
@@ -79,97 +79,103 @@ class StepGate:
     ) -> None:
         self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
         self.tests, self.power, self.findings = tests, power, findings
-        self._witness = SelfTestReuse(files, layout, bench, tests, findings)
-        self._boundaries = NestedSteps(bench, spill, findings)
+        self._self_test_reuse = SelfTestReuse(files, layout, bench, tests, findings)
+        self._nested_steps = NestedSteps(bench, spill, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
     def judge(self, step: StepFolder) -> None:
         """Judge a step on its parent's own weights and inputs."""
-        with self.judging(step):
-            opened = self.open(step)
+        with self.record_failure(step):
+            opened = self.load_step(step)
             original = f"{step.folder}/original.py"
             parent = load_component(self.files, self.bench, original, step.parent or original)
             for trial in range(self.bench.options.seeds):
                 try:
-                    self.follow(opened, self._run_parent(parent, trial), trial)
+                    self.compare_trial(opened, self._run_parent(parent, trial), trial)
                 except MissingValuesError:
-                    with self.spill.values():
-                        self.follow(opened, self._run_parent(parent, trial), trial)
+                    with self.spill.storing_values():
+                        self.compare_trial(opened, self._run_parent(parent, trial), trial)
                 if opened.total.reason:
                     break
-            self.close(opened)
+            self.finish_step(opened)
             if opened.total.reason is None:
-                self._boundaries.expect(opened)
+                self._nested_steps.add(opened)
 
     @contextmanager
-    def judging(self, step: StepFolder) -> Iterator[None]:
+    def record_failure(self, step: StepFolder) -> Iterator[None]:
         """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
         refactored = f"{step.folder}/refactored.py"
         try:
             with foreign_code(step.folder, self.bench.directory):
                 yield
         except CannotJudge as error:
-            self.findings.broken("step", step.folder, str(error))
+            self.findings.record_broken("step", step.folder, str(error))
             for gate in ("rules", "weights", "coverage"):
                 component = refactored if gate == "rules" else step.folder
-                if not self.findings.has(gate, component):
-                    self.findings.broken(gate, component, f"the step did not run: {error}")
+                if not self.findings.has_verdict(gate, component):
+                    self.findings.record_broken(gate, component, f"the step did not run: {error}")
 
-    def open(self, step: StepFolder) -> LoadedStep:
+    def load_step(self, step: StepFolder) -> LoadedStep:
         """Check a step's source and load it; CannotJudge if a part is missing."""
         refactored = f"{step.folder}/refactored.py"
         findings = self.findings
-        with findings.judging("rules", refactored):
+        with findings.record_cannot_judge("rules", refactored):
             tree = parse_file(self.bench.directory / refactored, refactored)
             if fault := parent_fault(tree, "RefactoredModel"):
-                findings.found("rules", refactored, fault)
+                findings.record_verdict("rules", refactored, fault)
         if fault := self._children_fault(step):
-            findings.found("rules", refactored, fault)
+            findings.record_verdict("rules", refactored, fault)
         with forbid_computation(refactored, self.bench, findings):
             module = self.files.load_step(self.bench.directory / step.folder)
         require_attribute(module, "RefactoredModel", self.bench.directory)
         return LoadedStep(step, module, read_weight_map(self.bench.directory / step.folder))
 
-    def close(self, opened: LoadedStep) -> None:
+    def finish_step(self, opened: LoadedStep) -> None:
         """Record the verdict, after the last trial."""
         step, total, findings = opened.step, opened.total, self.findings
-        if not findings.has("step", step.folder):
-            findings.compared("step", step.folder, total)
+        if not findings.has_verdict("step", step.folder):
+            findings.record_comparison("step", step.folder, total)
             if total.reason is None and not total.noticed:
                 findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
-    def follow(self, opened: LoadedStep, parent: "ParentRun", trial: int) -> None:
+    def compare_trial(self, opened: LoadedStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model on the inputs and weights of its parent, and compare."""
         bench, findings = self.bench, self.findings
         step, mapping = opened.step, opened.mapping
-        inputs, expected, seen = parent.inputs, parent.expected, parent.seen
+        inputs, expected, seen = parent.inputs, parent.expected, parent.observation
         where = f"{step.folder}/refactored.py"
         with forbid_computation(where, bench, findings):
-            refactored = bench.build_bare(f"{where}: RefactoredModel", opened.refactored, trial)
+            refactored = bench.build_bare(
+                f"{where}: RefactoredModel", opened.build_refactored, trial
+            )
         if trial == 0:
-            fault = weight_map_fault(mapping, describe_weights(refactored), parent.known)
-            findings.found("weights", step.folder, fault)
+            fault = weight_map_fault(mapping, describe_weights(refactored), parent.weight_table)
+            findings.record_verdict("weights", step.folder, fault)
         with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
-            transfer_weights(parent.held, refactored, mapping)
-        found = self._children(opened, refactored) if trial == 0 else {}
-        recording = self.power.recording(step.folder, found) if trial == 0 else None
+            transfer_weights(parent.weights, refactored, mapping)
+        found = self._find_children(opened, refactored) if trial == 0 else {}
+        recording = self.power.make_recording(step.folder, found) if trial == 0 else None
         actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
         if seen and ran:
             self._judge_run(step, seen, ran)
-            places = {name: storage_of(tensor) for name, tensor in parent.held.items()}
-            findings.found("weights", step.folder, unread_weight_fault(mapping, places, seen, ran))
-        left = compare_state(parent.state, refactored, mapping)
+            places = {name: storage_of(tensor) for name, tensor in parent.weights.items()}
+            findings.record_verdict(
+                "weights", step.folder, unread_weight_fault(mapping, places, seen, ran)
+            )
+        left = compare_state(parent.buffers, refactored, mapping)
         if recording is None:
             del refactored
         difference = compare_with_control(expected, actual, STEP) | left
         if difference.reason is None and count_elements(expected) == 0:
-            self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
-        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.outside):
+            self.findings.record_vacuous(
+                "step", step.folder, "the output holds no numbers", difference
+            )
+        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.parent_faults):
             what = f"{where}: forward"
             self.power.judge(
                 Comparison(
                     step.folder,
-                    opened.names(found),
+                    opened.component_files(found),
                     {path: module for path, (module, _) in found.items()},
                     lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
@@ -190,20 +196,22 @@ class StepGate:
         given = inputs.get()
         if first:
             note_contract(parent, self.layout, model, given, self.tests, self.findings)
-        watch = bench.watch(model) if first else None
+        watch = bench.make_watch(model) if first else None
         output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
         state = copy_buffers(model) if bench.options.mode == "train" else {}
-        return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
+        return ParentRun(inputs, self.spill.store(output), held, known, state, seen)
 
-    def _children(self, opened: LoadedStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+    def _find_children(
+        self, opened: LoadedStep, model: nn.Module
+    ) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each child."""
-        found = opened.children(model, self.bench)
+        found = opened.find_children(model, self.bench)
         where = f"{opened.step.folder}/refactored.py"
         if not found:
-            self.findings.found("rules", where, "uses no class of children/")
-        self.findings.found("rules", where, outside_tensor_fault(model, found))
+            self.findings.record_verdict("rules", where, "uses no class of children/")
+        self.findings.record_verdict("rules", where, outside_tensor_fault(model, found))
         return found
 
     def _run_refactored(
@@ -219,14 +227,14 @@ class StepGate:
         given = parent.inputs.get()
         if trial:
             return self.bench.forward(what, model, given, trial)
-        watch = self.bench.watch(model)
+        watch = self.bench.make_watch(model)
         modules = {path: module for path, (module, _) in found.items()}
-        names = opened.names(found)
+        names = opened.component_files(found)
         with (
-            nullcontext() if parent.repeated else self._boundaries.watching(modules, names),
-            self._witness.watching(modules, names, given, repeated=parent.repeated),
-            recording.taking() if recording else nullcontext(),
-            watch.components(found, names),
+            nullcontext() if parent.repeated else self._nested_steps.watch_modules(modules, names),
+            self._self_test_reuse.watch_kernels(modules, names, given, repeated=parent.repeated),
+            recording.record_calls() if recording else nullcontext(),
+            watch.watch_components(found, names),
         ):
             return self.bench.forward(what, model, given, trial, watch)
 
@@ -234,38 +242,38 @@ class StepGate:
         self, step: StepFolder, seen: ForwardObservation, ran: ForwardObservation
     ) -> None:
         findings, trace = self.findings, ran.trace
-        outside = trace.outside[0] if trace.outside else None
-        findings.found("rules", f"{step.folder}/refactored.py", outside)
+        outside = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", f"{step.folder}/refactored.py", outside)
         self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
-        for component, what in trace.faults.items():
-            findings.found("rules", component, what)
-        for call in trace.calls if not trace.outside else ():
+        for component, what in trace.component_faults.items():
+            findings.record_verdict("rules", component, what)
+        for call in trace.calls if not trace.parent_faults else ():
             self._note_operations(call, trace.events)
         coverage = compare_coverage(step.folder, seen, ran)
-        findings.cover(coverage)
+        findings.record_coverage(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, ran)
-        findings.found("coverage", step.folder, fault)
+        findings.record_verdict("coverage", step.folder, fault)
 
     def _note_operations(self, call: ComponentCall, events: list[Event]) -> None:
         """Add the operations of a kernel to its contract, if this call was its self-test."""
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
-            ran = count_operation_names(events[slice(*call.operations)])
+            ran = count_operation_names(events[slice(*call.event_span)])
             self.tests.contracts[call.component] = replace(contract, operations=ran)
 
     def judge_calls(self) -> None:
         """Compare the inputs that steps called their children with to the children's own inputs."""
         for component, inputs, folder in sorted(self._calls):
             contract = self.tests.contracts.get(component)
-            if contract and not self._fits(contract.inputs, inputs):
-                self.findings.found(
+            if contract and not self._inputs_agree(contract.inputs, inputs):
+                self.findings.record_verdict(
                     "self-test",
                     component,
                     f"get_inputs() gives {format_metas(contract.inputs)},"
                     f" but {folder} calls it with {format_metas(inputs)}",
                 )
 
-    def _fits(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
+    def _inputs_agree(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
         """Return whether inputs agree; specialised programs may differ in sizes for other values.
 
         torch drops the dimension of rows that a mask selects if there is only one.

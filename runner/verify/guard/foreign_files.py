@@ -74,7 +74,7 @@ class ForeignFiles:
         try:
             self._judge_devices(findings)
         except CannotJudge as error:
-            findings.broken("device", "model", str(error))
+            findings.record_broken("device", "model", str(error))
 
     def _judge_devices(self, findings: Findings) -> None:
         answer, _ = self._parts.ask({"do": "device", "what": "device"}, [])
@@ -83,13 +83,13 @@ class ForeignFiles:
                 file, why = one_line(component), one_line(reason)
                 match Verdict(verdict):
                     case Verdict.BROKEN:
-                        findings.broken("device", file, why)
+                        findings.record_broken("device", file, why)
                     case Verdict.NOTHING_TO_CHECK:
-                        findings.nothing("device", file)
+                        findings.record_nothing_to_check("device", file)
                     case Verdict.PASSED:
-                        findings.found("device", file, None)
+                        findings.record_verdict("device", file, None)
                     case _:
-                        findings.found("device", file, why)
+                        findings.record_verdict("device", file, why)
             for warning in answer["warnings"]:
                 findings.warn(one_line(warning))
 

@@ -204,7 +204,7 @@ class Alone:
             message, blocks = self._on(known, inputs)
             versions = [tensor._version for tensor in tensors(list(inputs))]
         except CannotJudge as error:
-            self._findings.broken(_gate(file), file, str(error))
+            self._findings.record_broken(_gate(file), file, str(error))
             return None
         run.send(message, blocks)
         self._begin_next()
@@ -222,7 +222,7 @@ class Alone:
         known = model.kdrun_link.model
         if not events and not known.asks_for("_unsafe_view"):  # which torch itself takes
             fault = "computes nothing: a view belongs into the parent"
-            self._findings.found("rules", file, fault)
+            self._findings.record_verdict("rules", file, fault)
         elif sum(not event.constant for event in events) > 1:
             tree = self._layout.tree
             lone = tree is not None and tree.root.path == file
@@ -238,7 +238,7 @@ class Alone:
         `as_the_author_calls`: kernels that do what one call of the original's author does.
         `one_in_the_model`: kernels of whose operations all but one depend on no input there.
         """
-        found = self._findings.found
+        found = self._findings.record_verdict
         self._constants.judge()
         more = {
             file: several
@@ -259,7 +259,7 @@ class Alone:
                 found("rules", file, fault)
         if self._findings.all_good:
             for file, cls in self._waiting:
-                self._findings.broken(_gate(file), file, f"{cls} was not run by itself")
+                self._findings.record_broken(_gate(file), file, f"{cls} was not run by itself")
 
     def original_built(self, model: nn.Module, trial: int) -> None:
         """Learn from the original, with the weights of a trial's seed, what is constant in it."""
@@ -343,9 +343,9 @@ class Alone:
         file = run.file
         try:
             fault = self._fault(run, output, inputs)
-            self._findings.found(_gate(file), file, fault)
+            self._findings.record_verdict(_gate(file), file, fault)
         except CannotJudge as error:
-            self._findings.broken(_gate(file), file, str(error))
+            self._findings.record_broken(_gate(file), file, str(error))
         finally:
             run.answers.close()
             shutil.rmtree(run.aside, ignore_errors=True)

@@ -34,19 +34,19 @@ class DeferredTensor:
 
     storage: torch.UntypedStorage
     nbytes: int
-    number: int
+    seed: int
     """Seed of its random numbers."""
-    made: "DeferredOperation"
-    first: "DeferredArgument"
+    origin: "DeferredOperation"
+    layout: "DeferredArgument"
     """Layout of the tensor that it was made as."""
-    then: list["DeferredOperation"] = field(default_factory=list)
+    writes: list["DeferredOperation"] = field(default_factory=list)
     """Operations that wrote into it, in order."""
     name: str | None = None
-    finish: Callable[[torch.Tensor, torch.Generator], None] | None = None
+    final_change: Callable[[torch.Tensor, torch.Generator], None] | None = None
     """Last change to its values."""
 
     @property
-    def filled(self) -> bool:
+    def is_filled(self) -> bool:
         return self.storage.nbytes() > 0
 
 
@@ -54,26 +54,26 @@ class DeferredTensor:
 class DeferredArgument:
     """A deferred tensor as an argument of an operation, in its state at that moment."""
 
-    of: DeferredTensor | None
+    deferred: DeferredTensor | None
     """The tensor's storage; None if its values do not matter."""
-    steps: int
+    write_count: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
     dtype: torch.dtype
 
     @classmethod
-    def at(cls, tensor: torch.Tensor, of: DeferredTensor | None) -> "DeferredArgument":
-        steps = len(of.then) if of else 0
+    def capture(cls, tensor: torch.Tensor, of: DeferredTensor | None) -> "DeferredArgument":
+        steps = len(of.writes) if of else 0
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
         return cls(of, steps, size, stride, int(tensor.storage_offset()), tensor.dtype)
 
-    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
+    def view_on(self, storage: torch.UntypedStorage) -> torch.Tensor:
         """Return the tensor on other memory."""
         bare = torch.empty(0, dtype=self.dtype)
         return bare.set_(storage, self.offset, self.size, self.stride)
 
-    def same_kind(self, other: "DeferredArgument") -> bool:
+    def has_same_layout(self, other: "DeferredArgument") -> bool:
         kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, other)]
         return kinds[0] == kinds[1]
 
@@ -85,56 +85,56 @@ class DeferredOperation:
     operator: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    output: int = 0
+    output_index: int = 0
     """Index among the operation's results."""
 
     @property
     def name(self) -> str:
         return name_of(self.operator)
 
-    def places(self) -> list[DeferredArgument]:
+    def deferred_arguments(self) -> list[DeferredArgument]:
         """Return the deferred tensors whose values the operation reads."""
         found: list[DeferredArgument] = []
         tree_map_only(DeferredArgument, lambda place: found.append(place), (self.args, self.kwargs))
-        return [place for place in found if place.of is not None]
+        return [place for place in found if place.deferred is not None]
 
 
 def compute_values(target: DeferredTensor) -> None:
     """Compute the values of a deferred storage, and leave torch's generator as it was."""
     with torch.random.fork_rng(devices=[]), RepeatedDraws():
-        _compute_until(target, len(target.then), target.storage)
-        if target.finish is not None:
+        _compute_until(target, len(target.writes), target.storage)
+        if target.final_change is not None:
             generator = torch.Generator().manual_seed(_seed_of(target, -1))
-            target.finish(target.first.on(target.storage), generator)
+            target.final_change(target.layout.view_on(target.storage), generator)
 
 
 def _compute_until(target: DeferredTensor, steps: int, storage: torch.UntypedStorage) -> None:
     """Compute a storage's values after its first `writes` operations, in the caller's memory."""
     storage.resize_(target.nbytes)
     _compute_first(target, storage)
-    for n, step in enumerate(target.then[:steps]):
+    for n, step in enumerate(target.writes[:steps]):
         _run_operation(step, target, n + 1, storage)
 
 
 def _compute_first(target: DeferredTensor, storage: torch.UntypedStorage) -> None:
     """Compute the first values; if possible in place, since memory is scarce."""
-    step, whole = target.made, target.first.on(storage)
-    if step.name in _FILLS and target.first.offset == 0:
+    step, whole = target.origin, target.layout.view_on(storage)
+    if step.name in _FILLS and target.layout.offset == 0:
         torch.manual_seed(_seed_of(target, 0))
         _FILLS[step.name](whole, *step.args)
         return
-    read = step.places()
+    read = step.deferred_arguments()
     source = read[0] if len(read) == 1 and step.args and step.args[0] is read[0] else None
-    if source and source.of and source.same_kind(target.first):
+    if source and source.deferred and source.has_same_layout(target.layout):
         twin = getattr(getattr(torch.ops.aten, f"{step.name}_", None), _overload_name(step), None)
         if step.name == "clone" or twin is not None:
-            _name_source(source.of, target)
-            _compute_until(source.of, source.steps, storage)
+            _name_source(source.deferred, target)
+            _compute_until(source.deferred, source.write_count, storage)
             if twin is not None and step.name != "clone":
                 twin(whole, *step.args[1:], **step.kwargs)
             return
     made = _run_operation(step, target, 0, storage)
-    whole.copy_(made[step.output] if isinstance(made, list | tuple) else made)
+    whole.copy_(made[step.output_index] if isinstance(made, list | tuple) else made)
 
 
 def _run_operation(
@@ -144,16 +144,16 @@ def _run_operation(
     others: dict[tuple[int, int], torch.UntypedStorage] = {}
 
     def real(place: DeferredArgument) -> torch.Tensor:
-        if place.of is None:
+        if place.deferred is None:
             return torch.empty_strided(place.size, place.stride, dtype=place.dtype)
-        if n and place.of is target:
-            return place.on(storage)
-        key = id(place.of), place.steps
+        if n and place.deferred is target:
+            return place.view_on(storage)
+        key = id(place.deferred), place.write_count
         if key not in others:
             others[key] = torch.empty(0).untyped_storage()
-            _name_source(place.of, target)
-            _compute_until(place.of, place.steps, others[key])
-        return place.on(others[key])
+            _name_source(place.deferred, target)
+            _compute_until(place.deferred, place.write_count, others[key])
+        return place.view_on(others[key])
 
     args, kwargs = tree_map_only(DeferredArgument, real, (step.args, step.kwargs))
     torch.manual_seed(_seed_of(target, n))
@@ -171,7 +171,7 @@ def _name_source(source: DeferredTensor, target: DeferredTensor) -> None:
 
 
 def _seed_of(target: DeferredTensor, step: int) -> int:
-    text = f"{target.number}:{target.name}:{step}"
+    text = f"{target.seed}:{target.name}:{step}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

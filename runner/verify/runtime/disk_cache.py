@@ -76,7 +76,7 @@ class DiskTensor(OffloadedTensor):
         for n, piece in enumerate(shapes):
             yield _map_file(self.folder / str(n), piece, shared=False)
 
-    def whole(self) -> torch.Tensor:
+    def load(self) -> torch.Tensor:
         """Load the tensor with its former strides onto its former device."""
         like = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device="meta")
         # dense, even if expanded before
@@ -90,11 +90,11 @@ class DiskCache:
     """A folder under TMPDIR for large outputs; it is removed when the context ends."""
 
     def __init__(self, spill_bytes: int, memory_bytes: int | None = None) -> None:
-        self.spill_bytes = spill_bytes
+        self.disk_cache_bytes = spill_bytes
         self._memory_bytes = memory_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
-        self._values = False
+        self._with_values = False
 
     def __enter__(self) -> Self:
         return self
@@ -105,14 +105,14 @@ class DiskCache:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def keep(self, output: object) -> object:
+    def store(self, output: object) -> object:
         """Return a small output itself, and of a large one as much as a comparison needs."""
         size = size_of(output)
-        if size < self.spill_bytes or self.has_room_for(size):
+        if size < self.disk_cache_bytes or self.has_room_for(size):
             return output
-        if not self._values:
+        if not self._with_values:
             return _map_tensors(output, _digest_tensor)
-        return self._on_disk(output, size)
+        return self._store_on_disk(output, size)
 
     def has_room_for(self, size: int) -> bool:
         """Return whether an output may stay while a run needs as much memory as the last one."""
@@ -125,16 +125,16 @@ class DiskCache:
         """Return the same, or True if nobody set a limit."""
         return self._memory_bytes is None or self.has_room_for(size)
 
-    def aside(self, output: object, *, here: bool) -> object:
+    def store_values(self, output: object, *, here: bool) -> object:
         """Return an output with its values: in memory, or on disk as far as there is room."""
-        return output if here else self._on_disk(output, size_of(output))
+        return output if here else self._store_on_disk(output, size_of(output))
 
-    def back(self, output: object) -> Any:
+    def load(self, output: object) -> Any:
         """Return an output that was stored on disk as it was."""
-        return _map_tensors(output, lambda t: t.whole() if isinstance(t, DiskTensor) else t)
+        return _map_tensors(output, lambda t: t.load() if isinstance(t, DiskTensor) else t)
 
     @contextmanager
-    def away(self, output: object, others: object) -> Iterator[object]:
+    def free_memory(self, output: object, others: object) -> Iterator[object]:
         """Move an output to disk in the body, so that others can use its memory meanwhile.
 
         Yields the output on disk, or None if the disk has no room. Memory that `others` share
@@ -149,11 +149,13 @@ class DiskCache:
                 own[storage.data_ptr()] = storage
                 moved[id(tensor)] = tensor
         size = sum(storage.nbytes() for storage in own.values())
-        if not self._has_disk(size + sum(tensor.nbytes for tensor in moved.values())):
+        if not self._has_disk_space(size + sum(tensor.nbytes for tensor in moved.values())):
             yield None
             return
-        values = {key: self._write(tensor) for key, tensor in moved.items() if tensor.numel()}
-        whole = [(storage, self._write(_bytes_of(storage))) for storage in own.values()]
+        values = {
+            key: self._write_tensor(tensor) for key, tensor in moved.items() if tensor.numel()
+        }
+        whole = [(storage, self._write_tensor(_bytes_of(storage))) for storage in own.values()]
         kept = _map_tensors(output, lambda tensor: values.get(id(tensor), tensor))
         for storage, _ in whole:
             storage.resize_(0)
@@ -169,21 +171,21 @@ class DiskCache:
                 shutil.rmtree(source.folder, ignore_errors=True)
 
     @contextmanager
-    def values(self) -> Iterator[None]:
+    def storing_values(self) -> Iterator[None]:
         """Store the values of large outputs on disk, in the body, instead of digests."""
-        self._values = True
+        self._with_values = True
         try:
             yield
         finally:
-            self._values = False
+            self._with_values = False
 
-    def _on_disk(self, output: object, size: int) -> object:
-        return _map_tensors(output, self._write) if self._has_disk(size) else output
+    def _store_on_disk(self, output: object, size: int) -> object:
+        return _map_tensors(output, self._write_tensor) if self._has_disk_space(size) else output
 
-    def _has_disk(self, size: int) -> bool:
+    def _has_disk_space(self, size: int) -> bool:
         return size <= 0.8 * shutil.disk_usage(tempfile.gettempdir()).free
 
-    def _write(self, tensor: torch.Tensor) -> DiskTensor:
+    def _write_tensor(self, tensor: torch.Tensor) -> DiskTensor:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="kdrun-")
         folder = Path(self._folder.name) / str(self._count)

@@ -51,7 +51,7 @@ class Event:
 
     Its result depends on neither, or it moves a tensor to another device.
     """
-    where: str
+    line: str
     """Line of the program that called it, `file:line`."""
     inside: str | None
     """The component that was running, if components are watched."""
@@ -59,7 +59,7 @@ class Event:
     """The author's calls that contain it, outermost first, if a worker reported them."""
     into_part: bool = False
     """Whether it wrote in place into a part of a tensor."""
-    relaid: bool = False
+    into_strided: bool = False
     """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
 
 
@@ -71,7 +71,7 @@ class ComponentCall:
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
     outputs: tuple[TensorMeta, ...]
-    operations: tuple[int, int]
+    event_span: tuple[int, int]
     """Start and end of its events in the trace."""
 
 
@@ -81,9 +81,9 @@ class Trace:
 
     events: list[Event] = field(default_factory=list)
     calls: list[ComponentCall] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
+    parent_faults: list[str] = field(default_factory=list)
     """Faults of the components' parent, which computes something itself, a sentence each."""
-    faults: dict[str, str] = field(default_factory=dict)
+    component_faults: dict[str, str] = field(default_factory=dict)
     """Component -> first fault of its own."""
     not_finite: set[str] = field(default_factory=set)
     """Examined components that gave NaN or infinity."""
@@ -122,33 +122,33 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
         self._numbers: dict[int, int] = {}
-        self._references: list[StorageWeakRef] = []
+        self._storage_references: list[StorageWeakRef] = []
         """Weak references to the storages, by their numbers."""
-        self._constant: set[int] = set()
-        self._known: set[int] = set()
-        self._before: set[int] = set()
-        self._components: list[tuple[str, str, Any]] = []
+        self._constant_storages: set[int] = set()
+        self._known_storages: set[int] = set()
+        self._input_storages: set[int] = set()
+        self._open_components: list[tuple[str, str, Any]] = []
         """Each running component: its name, its file, and the frame that called it.
 
         The frame is stored only if the forward is code of torch.
         """
-        self._guarded = False
-        self._scattered: dict[int, int] = {}
+        self._watches_components = False
+        self._scatter_targets: dict[int, int] = {}
         """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
-                self._weights.setdefault(self._number(tensor), []).append(name)
+                self._weights.setdefault(self._storage_number(tensor), []).append(name)
         owned = [*(weights or {}).values(), *others]
-        self.owned = self.numbers_of(owned)
+        self.own_storages = self.storage_numbers(owned)
         """Storages of the weights and of the other tensors."""
-        self.may_read(owned)
-        self._constant |= self.owned - self._weights.keys()
+        self.register_inputs(owned)
+        self._constant_storages |= self.own_storages - self._weights.keys()
 
-    def may_read(self, values: object) -> None:
+    def register_inputs(self, values: object) -> None:
         """Register tensors that exist before the forward and that it may read: its inputs."""
-        self._known |= self.numbers_of(values)
-        self._before = set(self._known)
+        self._known_storages |= self.storage_numbers(values)
+        self._input_storages = set(self._known_storages)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -166,7 +166,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     @contextmanager
-    def components(
+    def watch_components(
         self,
         found: dict[str, tuple[nn.Module, str]],
         names: dict[str, str],
@@ -177,50 +177,54 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         `modules`: module path -> module and the file that defines it. `names`: module path ->
         component file. `examine`: component files whose outputs are examined for NaN and infinity.
         """
-        self._guarded = True
+        self._watches_components = True
         wrapped = [module for module, _ in found.values()]
         for path, (module, file) in found.items():
-            module.forward = self._wrapped(module, names[path], file, examine)
+            module.forward = self._wrap_forward(module, names[path], file, examine)
         try:
             yield
         finally:
-            self._guarded = False
+            self._watches_components = False
             for module in wrapped:
                 module.__dict__.pop("forward", None)
 
-    def returned(self, output: object) -> None:
+    def check_output(self, output: object) -> None:
         """Check the forward's output before anybody reads it."""
-        if self._guarded:
-            self._unwatched_changes(output, "returns")
+        if self._watches_components:
+            self._record_new_tensors(output, "returns")
 
-    def kept(self) -> str | None:
+    def retained_tensor_fault(self) -> str | None:
         """Return a fault if a tensor of the forward is still alive after its output is freed."""
         made = {number for event in self.trace.events for number in event.writes}
-        made -= self._before
-        for number, reference in enumerate(self._references):
+        made -= self._input_storages
+        for number, reference in enumerate(self._storage_references):
             if number in made and not reference.expired():  # type: ignore[no-untyped-call]
                 return "keeps a tensor that it computed for its next call"
         return None
 
-    def _wrapped(self, module: nn.Module, name: str, file: str, examine: frozenset[str]) -> Any:
+    def _wrap_forward(
+        self, module: nn.Module, name: str, file: str, examine: frozenset[str]
+    ) -> Any:
         forward = module.forward
 
         def watched(*args: Any, **kwargs: Any) -> Any:
             given = tensors([*args, *kwargs.values()])
             metas = tuple(map(meta_of, given))
             strides = tuple(tuple(t.stride()) for t in given)
-            if not self._components:
-                self._unwatched_changes(given, f"gives {name}")
-            caller = self._asking() if _is_of_torch(forward) else None
-            self._components.append((name, file, caller))
+            if not self._open_components:
+                self._record_new_tensors(given, f"gives {name}")
+            caller = self._innermost_frame() if _is_of_torch(forward) else None
+            self._open_components.append((name, file, caller))
             first = len(self.trace.events)
             try:
                 output = forward(*args, **kwargs)
             finally:
-                self._components.pop()
+                self._open_components.pop()
             results = tensors(output)
-            if any(self._number(t) not in self._known for t in results if t.numel()):
-                self._fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
+            if any(
+                self._storage_number(t) not in self._known_storages for t in results if t.numel()
+            ):
+                self._record_fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
             span = (first, len(self.trace.events))
             self.trace.calls.append(
                 ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span)
@@ -244,66 +248,70 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         writes: set[int] = set()
         for each in bound:
             for tensor in each.tensors:
-                number = self._number(tensor)
-                if each.written:
+                number = self._storage_number(tensor)
+                if each.is_written:
                     writes.add(number)
                 if not creates and tensor.numel() and not self._is_python_number(tensor, number):
                     reads.add(number)
         outputs = tensors(result)
-        inside, file, caller = self._components[-1] if self._components else (None, None, None)
-        if not reads <= self._known:
-            if self._guarded:
-                self._stray(name, inside)
+        inside, file, caller = (
+            self._open_components[-1] if self._open_components else (None, None, None)
+        )
+        if not reads <= self._known_storages:
+            if self._watches_components:
+                self._record_stray_read(name, inside)
             else:
-                self._constant |= reads - self._known  # tables in objects that are no modules
+                self._constant_storages |= (
+                    reads - self._known_storages
+                )  # tables in objects that are no modules
         if not outputs and not writes:
             return  # it reads a value into Python, or asserts something
-        numbers = {self._number(tensor) for tensor in outputs}
+        numbers = {self._storage_number(tensor) for tensor in outputs}
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
-        if self._guarded and inside is None and weight is not None:
-            self._complain(f"reads the weight {weight} itself", name)
+        if self._watches_components and inside is None and weight is not None:
+            self._record_parent_fault(f"reads the weight {weight} itself", name)
         if name in _RESTRIDES:
             return
         if not writes and reads and numbers <= reads:
             return  # a view by its effect, whatever its name
         if name == "lift_fresh":
-            self._constant |= numbers  # numbers written in Python
+            self._constant_storages |= numbers  # numbers written in Python
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of an empty tensor, which shares no storage
         if name == "copy_" and _is_same_memory([t for each in bound for t in each.tensors]):
             return  # `x[0] *= 2` copies x[0] onto itself
-        where = self._where()
+        where = self._current_line()
         moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
-        if self._guarded and not moves:
+        if self._watches_components and not moves:
             if inside is None:
-                self._complain(f"computes {name} itself", None)
+                self._record_parent_fault(f"computes {name} itself", None)
             elif where.rpartition(":")[0] != file and (
-                caller is None or self._asking() is not caller
+                caller is None or self._innermost_frame() is not caller
             ):
-                self._complain(f"computes {name} in the place of {inside}", None)
+                self._record_parent_fault(f"computes {name} in the place of {inside}", None)
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
-        constant = not random and sources <= self._constant
+        constant = not random and sources <= self._constant_storages
         if name in SCATTERS:
             # A write through a view of a view becomes two nested scatters, and only one moves
             # elements.
             # A copy or a fill into a tensor that depends on an input stays part of that tensor.
-            (source,) = (self._number(each.value) for each in bound if each.name == "src")
-            (into,) = (self._number(each.value) for each in bound if each.name == "self")
-            nested = self._scattered.get(source) == into
-            self._scattered.update(dict.fromkeys(numbers, into))
+            (source,) = (self._storage_number(each.value) for each in bound if each.name == "src")
+            (into,) = (self._storage_number(each.value) for each in bound if each.name == "self")
+            nested = self._scatter_targets.get(source) == into
+            self._scatter_targets.update(dict.fromkeys(numbers, into))
         else:
             nested = False
         written = writes | numbers
         if constant:
-            self._constant |= written - reads
+            self._constant_storages |= written - reads
         else:
-            self._constant -= written
-        self._known |= written
+            self._constant_storages -= written
+        self._known_storages |= written
         operation = identify_operation(name, bound, shapes, outputs)
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
-        live = bool((reads | writes) - self._constant) or random
-        changed = [t for each in bound if each.written for t in each.tensors]
+        live = bool((reads | writes) - self._constant_storages) or random
+        changed = [t for each in bound if each.is_written for t in each.tensors]
         into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
         relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed)
         self.trace.events.append(
@@ -322,31 +330,37 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _is_python_number(self, tensor: torch.Tensor, number: int) -> bool:
         """Return whether it is the 0 of `x[:1] = 0`, which torch wraps without an operation."""
-        return not self._guarded and tensor.dim() == 0 and number not in self._known
+        return (
+            not self._watches_components
+            and tensor.dim() == 0
+            and number not in self._known_storages
+        )
 
-    def _stray(self, operation: str, inside: str | None) -> None:
-        what = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._where()}"
+    def _record_stray_read(self, operation: str, inside: str | None) -> None:
+        what = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._current_line()}"
         if inside is None:
-            self.trace.outside.append(what)
+            self.trace.parent_faults.append(what)
         else:
-            self._fault(inside, what)
+            self._record_fault(inside, what)
 
-    def _fault(self, component: str, what: str) -> None:
-        self.trace.faults.setdefault(component, what)
+    def _record_fault(self, component: str, what: str) -> None:
+        self.trace.component_faults.setdefault(component, what)
 
-    def _unwatched_changes(self, values: object, what: str) -> None:
+    def _record_new_tensors(self, values: object, what: str) -> None:
         """Record a fault for each tensor that was created between components."""
         for tensor in tensors(values):
-            number = self._number(tensor)
-            if tensor.numel() and number not in self._known:
-                self.trace.outside.append(f"{what} a tensor that no component made, {_ORIGIN}")
-                self._known.add(number)
+            number = self._storage_number(tensor)
+            if tensor.numel() and number not in self._known_storages:
+                self.trace.parent_faults.append(
+                    f"{what} a tensor that no component made, {_ORIGIN}"
+                )
+                self._known_storages.add(number)
 
-    def _complain(self, what: str, detail: str | None) -> None:
+    def _record_parent_fault(self, what: str, detail: str | None) -> None:
         suffix = f" ({detail})" if detail else ""
-        self.trace.outside.append(f"{what}{suffix} at {self._where()}")
+        self.trace.parent_faults.append(f"{what}{suffix} at {self._current_line()}")
 
-    def _number(self, tensor: torch.Tensor) -> int:
+    def _storage_number(self, tensor: torch.Tensor) -> int:
         """Return the number of a tensor's storage.
 
         A weak reference keeps the storage's address from being reused.
@@ -355,26 +369,26 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         number = self._numbers.get(storage_key(storage))
         if number is None:
             number = self._numbers[storage_key(storage)] = len(self._numbers)
-            self._references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
+            self._storage_references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return number
 
-    def numbers_of(self, value: object) -> frozenset[int]:
+    def storage_numbers(self, value: object) -> frozenset[int]:
         """Return the numbers of all storages in an output."""
-        return frozenset(self._number(tensor) for tensor in tensors(value))
+        return frozenset(self._storage_number(tensor) for tensor in tensors(value))
 
     def weights_in(self, numbers: Collection[int]) -> set[str]:
         """Return all names of the weights among some storages."""
         return {name for number in numbers for name in self._weights.get(number, [])}
 
-    def _where(self) -> str:
+    def _current_line(self) -> str:
         if Watch.place is not None:
             return Watch.place
-        frame = self._asking()
+        frame = self._innermost_frame()
         if frame is None:
             return "elsewhere"
         return f"{frame.f_code.co_filename[len(self._directory) + 1 :]}:{frame.f_lineno}"
 
-    def _asking(self) -> Any:
+    def _innermost_frame(self) -> Any:
         """Return the innermost frame of the program's own code; None if there is none."""
         frame: Any = sys._getframe(2)
         while frame is not None and not frame.f_code.co_filename.startswith(self._directory):

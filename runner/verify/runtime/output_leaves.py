@@ -29,7 +29,7 @@ class OffloadedTensor(ABC):
     def pieces(self) -> Iterator[torch.Tensor]:
         """Yield the pieces that `pieces_of` cut; MissingValuesError if the values are gone."""
 
-    def agrees(self, actual: torch.Tensor) -> Difference | None:
+    def compare_without_values(self, actual: torch.Tensor) -> Difference | None:
         """Return the difference from a tensor if it is known without the values; None if not."""
         return None
 

@@ -37,12 +37,12 @@ class Draws:
     """Random tensors that are still in memory, by their call and the generator's state."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], _DrawRecord] = {}
+        self.records: dict[tuple[object, ...], _DrawRecord] = {}
         self.repeating = False
         """Whether the drawing that is going on repeats blocks in large tensors."""
 
     @contextmanager
-    def drawing(self, *, repeated: bool, again: bool) -> Iterator[None]:
+    def control_draws(self, *, repeated: bool, again: bool) -> Iterator[None]:
         """Draw inputs in the body: `repeated` with repeated blocks, `reuse` from earlier tensors.
 
         With `reuse`, raise DifferentDrawError if a large tensor is not in memory, or if one that is
@@ -60,7 +60,7 @@ class _DrawRecord:
     after: torch.Tensor
     """The generator's state after the draw."""
 
-    def unchanged(self) -> torch.Tensor | None:
+    def get_if_unchanged(self) -> torch.Tensor | None:
         tensor = self.tensor()
         return tensor if tensor is not None and tensor._version == self.version else None
 
@@ -68,15 +68,15 @@ class _DrawRecord:
 class _DrawReuse(TorchDispatchMode):
     def __init__(self, draws: Draws, repeated: bool, again: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._known, self._repeated, self._again = draws.known, repeated, again
-        self._given: set[int] = set()
+        self._records, self._repeated, self._reuse = draws.records, repeated, again
+        self._reused: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
         if schema(func).is_mutable:
-            if not self._given.isdisjoint(storages_of([args, kwargs])):
+            if not self._reused.isdisjoint(storages_of([args, kwargs])):
                 raise DifferentDrawError("get_inputs() changes what it drew")
             return func(*args, **kwargs)
         name = name_of(func)
@@ -84,12 +84,12 @@ class _DrawReuse(TorchDispatchMode):
             return func(*args, **kwargs)
         state = torch.get_rng_state()
         asked = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
-        if self._again:
-            known = self._known.get(asked)
-            tensor = known.unchanged() if known else None
+        if self._reuse:
+            known = self._records.get(asked)
+            tensor = known.get_if_unchanged() if known else None
             if known and tensor is not None:
                 torch.set_rng_state(known.after)
-                self._given |= storages_of(tensor)
+                self._reused |= storages_of(tensor)
                 return tensor
             place = _FACTORIES[name] + overload_of(func).startswith("low")
             if torch.Size(args[place]).numel() * 4 > DRAWN_AGAIN_BYTES:
@@ -97,7 +97,7 @@ class _DrawReuse(TorchDispatchMode):
         tensor = func(*args, **kwargs)
         if tensor.numel() >= _REUSE_ELEMENTS and tensor.device.type == "cpu":
             after = torch.get_rng_state()
-            self._known[asked] = _DrawRecord(weakref.ref(tensor), tensor._version, after)
+            self._records[asked] = _DrawRecord(weakref.ref(tensor), tensor._version, after)
         return tensor
 
 

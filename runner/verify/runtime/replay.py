@@ -25,7 +25,7 @@ from runner.verify.runtime.output_leaves import tensors
 class ReplayCall:
     """One call of a component that a mutant replaces."""
 
-    right: Callable[[], Any]
+    compute_right: Callable[[], Any]
     """Returns the right component's output on these arguments."""
     forward: Callable[..., Any]
     args: tuple[Any, ...]
@@ -57,11 +57,11 @@ class ReplayOutcome:
     """Effect of wrong values on a parent."""
 
     output: Any = None
-    changed: bool = False
+    is_changed: bool = False
     """Whether a wrong component gave another output than the right one."""
-    arrived: bool = False
+    reaches_output: bool = False
     """Whether wrong values are in the parent's output."""
-    read: bool = False
+    reaches_component: bool = False
     """Whether a component was called with wrong values."""
     absorbed_by: list[str] = field(default_factory=list)
     """Components that were called with wrong values and gave their usual output."""
@@ -75,11 +75,11 @@ class Recording:
         self._modules = modules
         self._spill = spill
         self._device = device
-        self._held: list[tuple[torch.Tensor, int]] = []
+        self._stored_versions: list[tuple[torch.Tensor, int]] = []
         self._bytes = 0
 
     @contextmanager
-    def taking(self) -> Iterator[None]:
+    def record_calls(self) -> Iterator[None]:
         """Record the forward that runs in the body."""
         for path, module in self._modules.items():
             module.forward = self._recorder(path, module.forward)
@@ -95,19 +95,19 @@ class Recording:
             set[StorageWeakRef](),
             iter(range(len(self.calls))),
         )
-        sound = all(tensor._version == version for tensor, version in self._held)
+        sound = all(tensor._version == version for tensor, version in self._stored_versions)
 
         def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def play(*args: Any, **kwargs: Any) -> Any:
                 given = self.calls[next(count)]
                 reached = bool(_storages([args, kwargs]) & dirty)
                 if path not in wrong and not reached and sound:
-                    return self._spill.back(given.output)
-                replayed.read |= reached
+                    return self._spill.load(given.output)
+                replayed.reaches_component |= reached
 
                 def right() -> Any:
                     if not reached and sound:
-                        return self._spill.back(given.output)
+                        return self._spill.load(given.output)
                     set_generators(self._device, given.generators)
                     return forward(*args, **kwargs)
 
@@ -116,8 +116,8 @@ class Recording:
                 if are_identical(given.output, output):
                     if reached:
                         replayed.absorbed_by.append(path)
-                    return self._spill.back(given.output)
-                replayed.changed |= path in wrong
+                    return self._spill.load(given.output)
+                replayed.is_changed |= path in wrong
                 dirty.update(_storages(output))
                 return output
 
@@ -129,7 +129,7 @@ class Recording:
             replayed.output = run()
         finally:
             _restore(self._modules)
-        replayed.arrived = bool(_storages(replayed.output) & dirty)
+        replayed.reaches_output = bool(_storages(replayed.output) & dirty)
         return replayed
 
     def calls_of(self, path: str) -> list[RecordedCall]:
@@ -146,8 +146,10 @@ class Recording:
             with without_modes():
                 size = size_of(output)
                 self._bytes += size
-                kept = self._spill.aside(output, here=self._bytes <= self._spill.spill_bytes)
-                self._held += [(t, t._version) for t in tensors(kept)]
+                kept = self._spill.store_values(
+                    output, here=self._bytes <= self._spill.disk_cache_bytes
+                )
+                self._stored_versions += [(t, t._version) for t in tensors(kept)]
                 metas = tuple(map(meta_of, tensors(output)))
                 self.calls.append(RecordedCall(path, arguments, keywords, metas, kept, generators))
             return output

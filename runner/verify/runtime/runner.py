@@ -78,7 +78,7 @@ class ForwardRunner:
         default_factory=lambda: {ORIGINAL: torch.get_default_dtype()}
     )
     """Default dtype that a problem's file set, perhaps when it was captured."""
-    beside: "StandaloneCheck | None" = None
+    standalone: "StandaloneCheck | None" = None
     """Runs each file of a foreign directory in a plain process in the last trial."""
 
     @contextmanager
@@ -100,7 +100,7 @@ class ForwardRunner:
         """Return a model in the right mode, on the device; CannotJudge if it is no module."""
         self.seed(trial)
         with foreign_code(what, self.directory), self.default_dtype(what):
-            number = self._number(trial)
+            number = self._trial_seed(trial)
             model = self.streaming.build(make, number) if self.streaming else make()
             if not isinstance(model, nn.Module):
                 raise CannotJudge(f"{what} is {type(model).__name__}, not an nn.Module")
@@ -132,7 +132,7 @@ class ForwardRunner:
         """
         if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
-        generator = torch.Generator().manual_seed(self._number(trial))
+        generator = torch.Generator().manual_seed(self._trial_seed(trial))
         if self.streaming and (deferred := self.streaming.vary(model)):
             names = (frozenset(weights_of(model)) if names is None else names) - deferred
         with foreign_code("weights", self.directory):
@@ -149,7 +149,7 @@ class ForwardRunner:
     ) -> Inputs:
         """Return new inputs, on the device; Draws explains `repeated` and `reuse`."""
         self.seed(trial)
-        drawing = self.draws.drawing(repeated=repeated, again=again)
+        drawing = self.draws.control_draws(repeated=repeated, again=again)
         with foreign_code(what, self.directory), drawing, self.default_dtype(what):
             args, kwargs = get_inputs()
         return move_inputs((tuple(args), dict(kwargs)), self.options.device)
@@ -172,13 +172,13 @@ class ForwardRunner:
         done = None
         hearing: AbstractContextManager[None] = nullcontext()
         file = what.partition(":")[0]
-        if self.beside and trial == self.last_trial:
-            done = self.beside.beside(file, model, inputs)
-        if self.beside and trial == 0 and file == COMPOSITION_TEST:
-            hearing = self.beside.listening(model)
+        if self.standalone and trial == self.last_trial:
+            done = self.standalone.beside(file, model, inputs)
+        if self.standalone and trial == 0 and file == COMPOSITION_TEST:
+            hearing = self.standalone.listening(model)
         self.seed(trial)
         if watch:
-            watch.may_read(list(inputs))
+            watch.register_inputs(list(inputs))
         with (
             foreign_code(what, self.directory),
             torch.set_grad_enabled(gradients),
@@ -188,7 +188,7 @@ class ForwardRunner:
         ):
             output = plain(model(*args, **kwargs))
         if watch:
-            watch.returned(output)
+            watch.check_output(output)
         seen = _observe_forward(watch, inputs, output) if watch else None
         if done:
             done(output)
@@ -201,7 +201,7 @@ class ForwardRunner:
 
     def seed(self, trial: int) -> None:
         """Seed every generator that a model may draw from."""
-        number = self._number(trial)
+        number = self._trial_seed(trial)
         if self.options.device == "cpu":
             torch.default_generator.manual_seed(number)  # torch.manual_seed asks other devices too
         else:
@@ -210,7 +210,7 @@ class ForwardRunner:
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed(number % 2**32)
 
-    def generators(self) -> Callable[[], None]:
+    def save_generators(self) -> Callable[[], None]:
         """Return a function that restores every generator that a model may draw from."""
         of_torch, python = generator_states(self.options.device), random.getstate()
         numpy = sys.modules.get("numpy")
@@ -224,10 +224,10 @@ class ForwardRunner:
 
         return put_back
 
-    def _number(self, trial: int) -> int:
+    def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
-    def watch(self, model: nn.Module) -> Watch:
+    def make_watch(self, model: nn.Module) -> Watch:
         """Return a watch for one forward of a model."""
         held = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(held)) if tensor.layout is torch.strided]
@@ -310,6 +310,6 @@ def _versions(inputs: Inputs) -> list[int]:
 
 
 def _observe_forward(watch: Watch, inputs: Inputs, output: Any) -> ForwardObservation:
-    alive, needed = find_reaching_events(watch.trace.events, watch.numbers_of(output))
-    used = tuple(bool(watch.numbers_of(tensor) & needed) for tensor in tensors(list(inputs)))
+    alive, needed = find_reaching_events(watch.trace.events, watch.storage_numbers(output))
+    used = tuple(bool(watch.storage_numbers(tensor) & needed) for tensor in tensors(list(inputs)))
     return ForwardObservation(watch.trace, alive, frozenset(watch.weights_in(needed)), used)

@@ -41,43 +41,46 @@ class SelfTestReuse:
     ) -> None:
         self._files, self._layout, self._bench = files, layout, bench
         self._tests, self._findings = tests, findings
-        self._expected: dict[str, ComponentFile] = {}
+        self._components: dict[str, ComponentFile] = {}
 
-    def expect(self, component: ComponentFile) -> None:
+    def register(self, component: ComponentFile) -> None:
         """Register a component whose own inputs are its parent's and whose contract is recorded."""
-        self._expected[component.path] = component
+        self._components[component.path] = component
 
-    def waits_for(self, component: str) -> bool:
+    def needs_self_test(self, component: str) -> bool:
         """Return whether a kernel has no self-test verdict yet that a run in a parent may give."""
-        if self._bench.beside:
+        if self._bench.standalone:
             return False
-        known = self._findings.has("self-test", component) or component in self._tests.not_finite
+        known = (
+            self._findings.has_verdict("self-test", component)
+            or component in self._tests.not_finite
+        )
         return self._layout.is_kernel(component) and not known
 
     @contextmanager
-    def watching(
+    def watch_kernels(
         self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
     ) -> Iterator[None]:
         """In the body, judge the kernels that are called with tensors of their parent's inputs."""
         there = storages_of(given)
         for path, module in modules.items():
-            if self.waits_for(names[path]):
-                module.forward = self._watched(names[path], module.forward, there, repeated)
+            if self.needs_self_test(names[path]):
+                module.forward = self._wrap_forward(names[path], module.forward, there, repeated)
         try:
             yield
         finally:
             for module in modules.values():
                 module.__dict__.pop("forward", None)
 
-    def _watched(
+    def _wrap_forward(
         self, component: str, forward: Callable[..., Any], there: set[int], repeated: bool
     ) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
             same = None
-            if not kwargs and self.waits_for(component) and storages_of(args) <= there:
+            if not kwargs and self.needs_self_test(component) and storages_of(args) <= there:
                 with without_modes():
-                    unnoticed = self._bench.generators()
-                    same = self._draws_the_same(component, args, repeated)
+                    unnoticed = self._bench.save_generators()
+                    same = self._load_if_inputs_match(component, args, repeated)
                     unnoticed()  # the parent's own draws stay the same
             output = forward(*args, **kwargs)
             if same:
@@ -87,14 +90,17 @@ class SelfTestReuse:
 
         return watched
 
-    def _draws_the_same(
+    def _load_if_inputs_match(
         self, component: str, args: tuple[Any, ...], repeated: bool
     ) -> ComponentFile | None:
-        if expected := self._expected.get(component):
+        if expected := self._components.get(component):
             contract, given = self._tests.contracts[component], tensors(list(args))
             looks = tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given)
             return expected if looks == (contract.inputs, contract.strides) else None
-        with self._findings.judging("self-test", component), suppress(DifferentDrawError):
+        with (
+            self._findings.record_cannot_judge("self-test", component),
+            suppress(DifferentDrawError),
+        ):
             loaded = load_component(self._files, self._bench, component, component)
             own = loaded.draw(0, repeated=repeated, again=True)
             strides = [[t.stride() for t in tensors(list(each))] for each in (own[0], args)]

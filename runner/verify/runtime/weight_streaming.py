@@ -52,27 +52,27 @@ class WeightStreaming(TorchDispatchMode):
 
     def __init__(self, memory_bytes: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._held_bytes = memory_bytes // CACHE_SHARE
-        self._known: dict[int, DeferredTensor] = {}
+        self._cache_bytes = memory_bytes // CACHE_SHARE
+        self._deferred: dict[int, DeferredTensor] = {}
         """Deferred tensors by storage key; each holds its storage, so that no address is reused."""
-        self._filled: OrderedDict[int, DeferredTensor] = OrderedDict()
+        self._cache: OrderedDict[int, DeferredTensor] = OrderedDict()
         """Deferred tensors that have values, the one that was read last at the end."""
-        self._making: int | None = None
+        self._build_seed: int | None = None
 
     def build(self, make: Callable[[], Any], number: int) -> Any:
         """Return a model with large parameters deferred, whose random numbers have this seed."""
-        self._making = number
+        self._build_seed = number
         try:
             model = make()
         finally:
-            self._making = None
+            self._build_seed = None
         if isinstance(model, nn.Module):
-            self._settle(model)
+            self._finish_build(model)
         return model
 
-    def weights(self, model: nn.Module) -> dict[str, DeferredTensor]:
+    def deferred_weights(self, model: nn.Module) -> dict[str, DeferredTensor]:
         """Return a model's deferred weights by name."""
-        named = {name: self._of(tensor) for name, tensor in weights_of(model).items()}
+        named = {name: self._deferred_of(tensor) for name, tensor in weights_of(model).items()}
         return {name: deferred for name, deferred in named.items() if deferred}
 
     def vary(self, model: nn.Module) -> frozenset[str]:
@@ -80,10 +80,10 @@ class WeightStreaming(TorchDispatchMode):
 
         Random weights need not move: another seed gives other values.
         """
-        deferred = self.weights(model)
+        deferred = self.deferred_weights(model)
         for one in deferred.values():
             self._release(one)
-            one.finish = _move_defaults
+            one.final_change = _move_defaults
         return frozenset(deferred)
 
     def __torch_dispatch__(
@@ -91,20 +91,20 @@ class WeightStreaming(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         given = tensors([*args, *kwargs.values()])
-        met = [deferred for tensor in given if (deferred := self._of(tensor))]
+        met = [deferred for tensor in given if (deferred := self._deferred_of(tensor))]
         if met and func.is_view:
             with _temporary_memory(met):
                 return func(*args, **kwargs)
-        if self._making is not None and (met or not given):
+        if self._build_seed is not None and (met or not given):
             done, result = self._defer(func, args, kwargs, bool(met))
             if done:
                 return result
         if not met:
             return func(*args, **kwargs)
-        self._fill(met)
+        self._compute(met)
         result = func(*args, **kwargs)
         for tensor in _written_tensors(func, args, kwargs):
-            self._keep(self._of(tensor))
+            self._make_permanent(self._deferred_of(tensor))
         return result
 
     def _defer(
@@ -112,14 +112,14 @@ class WeightStreaming(TorchDispatchMode):
     ) -> tuple[bool, Any]:
         """Record an operation if possible; return whether it was, and its result."""
         written = _written_tensors(func, args, kwargs)
-        targets = [self._of(tensor) for tensor in written]
+        targets = [self._deferred_of(tensor) for tensor in written]
         returns = len(schema(func).returns)
         if written:
             if len(written) > 1 or targets[0] is None or returns > 1:
                 return False, None
-            step = DeferredOperation(func, *self._noted(func, args, kwargs))
+            step = DeferredOperation(func, *self._replace_deferred(func, args, kwargs))
             self._release(targets[0])
-            targets[0].then.append(step)
+            targets[0].writes.append(step)
             return True, written[0] if returns else None
         if not met and not any(argument.name == "device" for argument in schema(func).arguments):
             return False, None
@@ -137,14 +137,14 @@ class WeightStreaming(TorchDispatchMode):
             and sum(output.untyped_storage().nbytes() for output in outputs) < DEFERRED_BYTES
         ):
             return False, None
-        noted = self._noted(func, args, kwargs)
+        noted = self._replace_deferred(func, args, kwargs)
         made = [
-            self._new(DeferredOperation(func, *noted, n), output)
+            self._make_deferred(DeferredOperation(func, *noted, n), output)
             for n, output in enumerate(outputs)
         ]
         return True, type(shapes)(made) if isinstance(shapes, list | tuple) else made[0]
 
-    def _noted(
+    def _replace_deferred(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return arguments with deferred tensors replaced by references, and without generators.
@@ -158,49 +158,53 @@ class WeightStreaming(TorchDispatchMode):
                 return None
             if not isinstance(value, torch.Tensor):
                 return value
-            if deferred := self._of(value):
-                return DeferredArgument.at(value, None if kind_only else deferred)
+            if deferred := self._deferred_of(value):
+                return DeferredArgument.capture(value, None if kind_only else deferred)
             return value.detach().clone() if value.nbytes < DEFERRED_BYTES else value.detach()
 
         noted: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(note, (args, kwargs))
         return noted
 
-    def _new(self, step: DeferredOperation, like: torch.Tensor) -> torch.Tensor:
+    def _make_deferred(self, step: DeferredOperation, like: torch.Tensor) -> torch.Tensor:
         size, stride = tuple(like.shape), tuple(like.stride())
         tensor = torch.empty_strided(size, stride, dtype=like.dtype)  # none of its pages is touched
         storage = tensor.untyped_storage()
-        assert self._making is not None
+        assert self._build_seed is not None
         deferred = DeferredTensor(
-            storage, storage.nbytes(), self._making, step, DeferredArgument.at(tensor, None)
+            storage,
+            storage.nbytes(),
+            self._build_seed,
+            step,
+            DeferredArgument.capture(tensor, None),
         )
         storage.resize_(0)
-        self._known[storage_key(storage)] = deferred
+        self._deferred[storage_key(storage)] = deferred
         return tensor
 
-    def _settle(self, model: nn.Module) -> None:
+    def _finish_build(self, model: nn.Module) -> None:
         """Name each parameter; make other tensors permanent, as they are written to or copied."""
-        for name, weight in self.weights(model).items():
+        for name, weight in self.deferred_weights(model).items():
             weight.name = weight.name or name
         buffers = dict(model.named_buffers(remove_duplicate=False))
-        parameters = {self._of(parameter) for parameter in model.parameters()}
+        parameters = {self._deferred_of(parameter) for parameter in model.parameters()}
         for name, tensor in (buffers | plain_tensors(model)).items():
-            deferred = self._of(tensor)
+            deferred = self._deferred_of(tensor)
             if deferred and deferred not in parameters:
                 deferred.name = deferred.name or name
-                self._fill([deferred])
-                self._keep(deferred)
+                self._compute([deferred])
+                self._make_permanent(deferred)
 
-    def _of(self, tensor: torch.Tensor) -> DeferredTensor | None:
+    def _deferred_of(self, tensor: torch.Tensor) -> DeferredTensor | None:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             return None
-        return self._known.get(storage_of(tensor))
+        return self._deferred.get(storage_of(tensor))
 
-    def _fill(self, needed: list[DeferredTensor]) -> None:
+    def _compute(self, needed: list[DeferredTensor]) -> None:
         """Compute tensors that an operation reads; free those that were not read for longest."""
-        missing = {id(one): one for one in needed if not one.filled}
-        room = self._held_bytes - sum(one.nbytes for one in missing.values())
-        held = sum(one.nbytes for one in self._filled.values())
-        for one in list(self._filled.values()):
+        missing = {id(one): one for one in needed if not one.is_filled}
+        room = self._cache_bytes - sum(one.nbytes for one in missing.values())
+        held = sum(one.nbytes for one in self._cache.values())
+        for one in list(self._cache.values()):
             if held <= room:
                 break
             if one not in needed:
@@ -208,28 +212,28 @@ class WeightStreaming(TorchDispatchMode):
                 self._release(one)
         for one in missing.values():
             if one.name is None:
-                one.name = f"tensor {len(self._known)}"
+                one.name = f"tensor {len(self._deferred)}"
             with without_modes():
                 compute_values(one)
         for one in needed:
-            self._filled[id(one)] = one
-            self._filled.move_to_end(id(one))
+            self._cache[id(one)] = one
+            self._cache.move_to_end(id(one))
 
     def _release(self, deferred: DeferredTensor) -> None:
-        self._filled.pop(id(deferred), None)
+        self._cache.pop(id(deferred), None)
         deferred.storage.resize_(0)
 
-    def _keep(self, deferred: DeferredTensor | None) -> None:
+    def _make_permanent(self, deferred: DeferredTensor | None) -> None:
         """Treat it as an ordinary tensor from now on."""
         if deferred is not None:
-            self._filled.pop(id(deferred), None)
-            del self._known[storage_key(deferred.storage)]
+            self._cache.pop(id(deferred), None)
+            del self._deferred[storage_key(deferred.storage)]
 
 
 @contextmanager
 def _temporary_memory(met: list[DeferredTensor]) -> Iterator[None]:
     """Give storages memory during a view operation: torch checks it, and nothing touches it."""
-    empty = [deferred for deferred in met if not deferred.filled]
+    empty = [deferred for deferred in met if not deferred.is_filled]
     for deferred in empty:
         deferred.storage.resize_(deferred.nbytes)
     try:
