@@ -31,7 +31,7 @@ def verify(
     options: VerifyOptions,
     on_gate: Callable[[str], None] | None = None,
     *,
-    own: bool = False,
+    trusted: bool = False,
 ) -> Verification:
     """Judge a decomposition directory; `on_gate` is called with a gate's name when its work begins.
 
@@ -46,4 +46,4 @@ def verify(
     """
     from runner.verify.judge import judge
 
-    return judge(directory, options, on_gate or (lambda gate: None), own=own)
+    return judge(directory, options, on_gate or (lambda gate: None), trusted=trusted)

@@ -102,8 +102,8 @@ class Findings:
 
     def record_coverage(self, coverage: Coverage) -> None:
         """Store the coverage of a step or of the model, in place of an earlier one."""
-        known = [item for item in self.coverage if item.component != coverage.component]
-        self.coverage = [*known, coverage]
+        coverages = [item for item in self.coverage if item.component != coverage.component]
+        self.coverage = [*coverages, coverage]
 
     @property
     def all_good(self) -> bool:

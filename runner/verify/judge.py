@@ -46,12 +46,12 @@ from runner.verify.runtime.weight_streaming import WeightStreaming, describe_str
 
 
 def judge(
-    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, own: bool
+    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, trusted: bool
 ) -> Verification:
     """Run every gate and return the verification; raise MemoryError if only memory was missing."""
     try:
         directory = directory.resolve()
-        return _judge(directory, options, Findings(on_gate), own=own)
+        return _judge(directory, options, Findings(on_gate), trusted=trusted)
     except (RuntimeError, OSError) as error:
         if out_of_memory(error):
             raise MemoryError(str(error)) from error
@@ -59,56 +59,62 @@ def judge(
 
 
 def _judge(
-    directory: Path, options: VerifyOptions, findings: Findings, *, own: bool
+    directory: Path, options: VerifyOptions, findings: Findings, *, trusted: bool
 ) -> Verification:
     tests = SelfTests()
     streaming = WeightStreaming(options.memory_bytes or 0) if options.streamed else None
-    bench = ForwardRunner(directory, options, streaming=streaming)
+    runner = ForwardRunner(directory, options, streaming=streaming)
     if streaming:
         findings.warn(describe_streaming(options.seed))
     on_cpu = options.device == "cpu"
-    alone: Alone | None = None
+    standalone: Alone | None = None
     with (
         ExitStack() as stack,
         streaming or nullcontext(),
         exact_arithmetic(options.device),
         disable_fused_paths(),
-        _open_files(directory, bench, own=own) as files,
-        DiskCache(options.disk_cache_bytes, options.memory_bytes if on_cpu else None) as spill,
+        _open_files(directory, runner, trusted=trusted) as files,
+        DiskCache(options.disk_cache_bytes, options.memory_bytes if on_cpu else None) as disk_cache,
     ):
         with findings.time_gate("rules"):
             layout = read_layout(directory)
-            for file, way in layout.refusals.items():
-                findings.record_verdict("rules", file, way)
+            for file, reason in layout.refusals.items():
+                findings.record_verdict("rules", file, reason)
             if layout.refusals:
                 return findings.build_verification(options, torch.__version__)
-            _judge_documents(layout, findings, own=own)
-        steered = layout.tree.metadata.specialisations if layout.tree else []
-        if steered and isinstance(files, ForeignFiles) and not _reads_values(files, bench):
+            _judge_documents(layout, findings, trusted=trusted)
+        specialisations = layout.tree.metadata.specialisations if layout.tree else []
+        if specialisations and isinstance(files, ForeignFiles) and not _reads_values(files, runner):
             fault = "says that it holds for certain values; original.py asks for none"
             findings.record_verdict("rules", TREE_FILE, fault)
-            steered = []
-        if steered:
-            bench = replace(bench, options=replace(options, specialised=True))
-            more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
-            findings.warn(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
+            specialisations = []
+        if specialisations:
+            runner = replace(runner, options=replace(options, specialised=True))
+            suffix = f" and {len(specialisations) - 1} more" if len(specialisations) > 1 else ""
+            findings.warn(
+                f"holds for the values of seed {options.seed}: {specialisations[0]}{suffix}"
+            )
         if layout.tree is not None:
             findings.advice += advice(layout.tree)
-            if known := _different_torch_release(layout.tree.metadata.torch_version):
-                findings.warn(f"taken apart with torch {known}; here it is {_torch_release()}")
-            for package, known in layout.tree.metadata.packages.items():
-                if known != (here := known_as(package)):
-                    findings.warn(f"taken apart with {package} {known}; here it is {here}")
+            if recorded_version := _different_torch_release(layout.tree.metadata.torch_version):
+                findings.warn(
+                    f"taken apart with torch {recorded_version}; here it is {_torch_release()}"
+                )
+            for package, recorded_version in layout.tree.metadata.packages.items():
+                if recorded_version != (installed_version := known_as(package)):
+                    findings.warn(
+                        f"taken apart with {package} {recorded_version}; here it is {installed_version}"
+                    )
         if isinstance(files, ForeignFiles):
-            if not steered and not options.seed:
-                bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
-            alone = stack.enter_context(Alone(layout, bench.options, findings))
-            bench = replace(bench, standalone=alone)
+            if not specialisations and not options.seed:
+                runner = replace(runner, options=replace(runner.options, seed=secret_seed()))
+            standalone = stack.enter_context(Alone(layout, runner.options, findings))
+            runner = replace(runner, standalone=standalone)
         # This runs before any file does, since a file could install or hide a package.
-        missing = _missing_packages(directory / ORIGINAL)
-        power = PowerGate(files, layout, bench, spill, findings)
+        missing_packages = _missing_packages(directory / ORIGINAL)
+        power = PowerGate(files, layout, runner, disk_cache, findings)
         with findings.time_gate("step"):
-            step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
+            step_gate = StepGate(files, layout, runner, disk_cache, tests, power, findings)
             root = layout.tree.root.path if layout.tree else None
             for step in layout.steps:
                 # The root's step runs after the original, in the composition.
@@ -116,7 +122,7 @@ def _judge(
                     step_gate.judge(step)
             _judge_absent_steps(layout, findings)
 
-        def self_tests(components: Iterable[str]) -> None:
+        def run_self_tests(components: Iterable[str]) -> None:
             """Run the self-tests that have no verdict yet, then judge the recorded calls.
 
             A component's contract, which its calls are compared with, is known once its self-test
@@ -127,63 +133,63 @@ def _judge(
                     not findings.has_verdict("self-test", component)
                     and component not in tests.not_finite
                 ):
-                    run_self_test(component, files, layout, bench, tests, findings)
+                    run_self_test(component, files, layout, runner, tests, findings)
             step_gate.judge_calls()
 
-        later = _find_delayed_self_tests(layout, bench)
+        delayed = _find_delayed_self_tests(layout, runner)
         with findings.time_gate("self-test"):
-            self_tests(component for component in layout.components if component not in later)
+            run_self_tests(component for component in layout.components if component not in delayed)
         with findings.time_gate("composition"):
             composition = CompositionGate(
-                files, layout, bench, spill, tests, power, step_gate, findings
+                files, layout, runner, disk_cache, tests, power, step_gate, findings
             )
             composition.judge(
-                lambda: self_tests(sorted(path for path in later if path != root)),
-                missing,
+                lambda: run_self_tests(sorted(path for path in delayed if path != root)),
+                missing_packages,
             )
         with findings.time_gate("step"):
             for step in layout.steps:  # the root's step, if the original failed before it could run
                 if not findings.has_verdict("step", step.folder):
                     step_gate.judge(step)
         with findings.time_gate("self-test"):
-            self_tests(layout.components)
+            run_self_tests(layout.components)
             settle_not_finite(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
-        if alone:
-            alone.finish(composition.author_call_kernels, composition.single_operation_kernels)
+        if standalone:
+            standalone.finish(composition.author_call_kernels, composition.single_operation_kernels)
         with findings.time_gate("device"):
             if isinstance(files, ForeignFiles):
                 files.judge_devices(findings)
             else:
-                DeviceGate(files, layout, bench, findings).judge()
+                DeviceGate(files, layout, runner, findings).judge()
     if not layout.components:
         findings.record_broken(
             "self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}"
         )
-    return findings.build_verification(bench.options, torch.__version__)
+    return findings.build_verification(runner.options, torch.__version__)
 
 
 @contextmanager
 def _open_files(
-    directory: Path, bench: ForwardRunner, *, own: bool
+    directory: Path, runner: ForwardRunner, *, trusted: bool
 ) -> Iterator[Files | ForeignFiles]:
     """Open the directory's files: trusted ones run in this process, others in worker processes."""
-    if own:
+    if trusted:
         with Files(directory) as files:
             yield files
     else:
-        with workers(directory, bench.options) as (parts, original):
+        with workers(directory, runner.options) as (parts, original):
             start()
-            yield ForeignFiles(directory, parts, original, bench.draws)
+            yield ForeignFiles(directory, parts, original, runner.draws)
 
 
-def _reads_values(files: ForeignFiles, bench: ForwardRunner) -> bool:
+def _reads_values(files: ForeignFiles, runner: ForwardRunner) -> bool:
     """Return whether the original's operations may depend on values; True if it cannot run."""
     try:
         problem = files.problem()
-        model = bench.build(f"{ORIGINAL}: Model", problem.build, 0)
-        inputs = bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
-        bench.forward(f"{ORIGINAL}: forward", model, inputs, 0)
+        model = runner.build(f"{ORIGINAL}: Model", problem.build, 0)
+        inputs = runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
+        runner.forward(f"{ORIGINAL}: forward", model, inputs, 0)
     except CannotJudge:
         return True  # the composition gate reports the reason
     assert isinstance(model, Replica)
@@ -197,8 +203,8 @@ def _torch_release(version: str = torch.__version__) -> str:
 
 def _different_torch_release(version: str) -> str | None:
     """Return the torch release in a tree, if it is known and differs from the installed one."""
-    made = _torch_release(version)
-    return None if made in {"unknown", _torch_release()} else made
+    recorded = _torch_release(version)
+    return None if recorded in {"unknown", _torch_release()} else recorded
 
 
 def _missing_packages(path: Path) -> frozenset[str]:
@@ -207,10 +213,10 @@ def _missing_packages(path: Path) -> frozenset[str]:
         packages = imported_packages(path)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return frozenset()
-    return frozenset(package for package, known in packages.items() if known == "missing")
+    return frozenset(package for package, version in packages.items() if version == "missing")
 
 
-def _find_delayed_self_tests(layout: Layout, bench: ForwardRunner) -> set[str]:
+def _find_delayed_self_tests(layout: Layout, runner: ForwardRunner) -> set[str]:
     """Return components whose self-test waits for the composition, which may replace it.
 
     These are the root, and those of its kernels that may take the author's inputs: where they do,
@@ -220,11 +226,11 @@ def _find_delayed_self_tests(layout: Layout, bench: ForwardRunner) -> set[str]:
     """
     root = layout.tree.root if layout.tree else None
     step = layout.step_of(root.path) if root else None
-    alone = bench.options.power or bench.standalone
+    runs_alone = runner.options.power or runner.standalone
     if root is None or step is None:
         kernel = root is not None and layout.is_kernel(root.path)
-        return {root.path} if root is not None and kernel and not alone else set()
-    if bench.standalone:
+        return {root.path} if root is not None and kernel and not runs_alone else set()
+    if runner.standalone:
         return {root.path}
     inputs = set(documented_inputs(root))
     kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
@@ -235,17 +241,17 @@ def _find_delayed_self_tests(layout: Layout, bench: ForwardRunner) -> set[str]:
     }
 
 
-def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
+def _judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> None:
     """Judge the tree, the layout and the source of the components, before anything runs."""
     if layout.tree is None:
         findings.record_broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
         findings.record_verdict("rules", TREE_FILE, _tree_fault(layout, layout.tree))
-    if not own:
-        for file, wrong in faults(layout.directory):
-            findings.record_verdict("rules", file, wrong)
+    if not trusted:
+        for file, file_fault in faults(layout.directory):
+            findings.record_verdict("rules", file, file_fault)
         _judge_parents(layout, findings)
-    known: dict[tuple[str, str], str] = {}
+    components_by_code: dict[tuple[str, str], str] = {}
     seeds = False
     with suppress(CannotJudge):  # the composition gate reports the fault
         seeds = seeds_generators(parse_file(layout.directory / ORIGINAL, ORIGINAL))
@@ -255,9 +261,12 @@ def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
             kernel = layout.is_kernel(component)
             fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
             folder = component.partition("/")[0]
-            same = known.setdefault((folder, dump_code(tree)), component)
-            if same != component and not own:
-                fault = fault or f"is {same} again: one file a workload, used as often as it runs"
+            first_component = components_by_code.setdefault((folder, dump_code(tree)), component)
+            if first_component != component and not trusted:
+                fault = (
+                    fault
+                    or f"is {first_component} again: one file a workload, used as often as it runs"
+                )
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
             findings.record_verdict("rules", component, fault)
@@ -303,9 +312,11 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
 def _flat_tree_fault(tree: Tree) -> str | None:
     """Return a fault if many kernels lie directly under a model without layers and fusions."""
     levels = {node.level for node in tree.nodes.values()}
-    many = len(tree.root.children)
-    if levels == {"model", "kernel"} and many > MOST_KERNELS:
-        return f"has {many} kernels directly under the model, and neither layers nor fusions"
+    kernel_count = len(tree.root.children)
+    if levels == {"model", "kernel"} and kernel_count > MOST_KERNELS:
+        return (
+            f"has {kernel_count} kernels directly under the model, and neither layers nor fusions"
+        )
     return None
 
 

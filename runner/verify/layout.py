@@ -58,15 +58,15 @@ class Layout:
 
     def kernels_below(self, component: str) -> set[str]:
         """Return the kernel files of all instances below a component's instances."""
-        found: set[str] = set()
+        kernels: set[str] = set()
         for start in self.nodes(component):
-            waiting = [start]
-            while waiting:
-                node = waiting.pop()
-                found |= {node.path} if node.level == "kernel" else set()
+            stack = [start]
+            while stack:
+                node = stack.pop()
+                kernels |= {node.path} if node.level == "kernel" else set()
                 assert self.tree is not None
-                waiting += [self.tree.nodes[child] for child in node.children]
-        return found
+                stack += [self.tree.nodes[child] for child in node.children]
+        return kernels
 
 
 def read_layout(directory: Path) -> Layout:
@@ -93,50 +93,50 @@ def read_weight_map(step: Path) -> dict[str, str]:
 
     CannotJudge if it is missing, or maps a name to anything but a name or a list of names.
     """
-    where = f"{step.name}/weight_map.json"
+    file = f"{step.name}/weight_map.json"
     try:
         document = json.loads(read_text(step / "weight_map.json"))
     except OSError as error:
-        raise CannotJudge(f"{where}: {error.strerror or error}") from error
+        raise CannotJudge(f"{file}: {error.strerror or error}") from error
     except ValueError as error:
-        raise CannotJudge(f"{where} is not JSON: {error}") from error
+        raise CannotJudge(f"{file} is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise CannotJudge(f"{where} is {type(document).__name__}, not a map of names to names")
+        raise CannotJudge(f"{file} is {type(document).__name__}, not a map of names to names")
     mapping: dict[str, str] = {}
     for original, value in document.items():
         names = value if isinstance(value, list) else [value]
         if not names or not all(isinstance(name, str) for name in names):
-            raise CannotJudge(f"{where}: {original!r}: {value!r} is neither a name nor names")
+            raise CannotJudge(f"{file}: {original!r}: {value!r} is neither a name nor names")
         for name in names:
             mapping.setdefault(name, original)
     return mapping
 
 
-def require_name_map(value: object, where: str) -> dict[str, str]:
+def require_name_map(value: object, label: str) -> dict[str, str]:
     """Return a value that is a map of names to names; CannotJudge if it is anything else."""
     if not isinstance(value, dict):
-        raise CannotJudge(f"{where} is {type(value).__name__}, not a map of names to names")
+        raise CannotJudge(f"{label} is {type(value).__name__}, not a map of names to names")
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str):
-            raise CannotJudge(f"{where}: {key!r}: {item!r} does not map a name to a name")
+            raise CannotJudge(f"{label}: {key!r}: {item!r} does not map a name to a name")
     return value
 
 
 def _find_refusals(directory: Path, tree: Tree | None) -> dict[str, str]:
     """Return special files, links that leave the directory, and tree paths that leave it."""
-    found = {}
+    refusals = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         if not path.is_symlink() and not path.is_file() and not path.is_dir():
-            found[name] = "is neither a file nor a folder"
+            refusals[name] = "is neither a file nor a folder"
         if path.is_symlink() and not _leads_inside(path, directory):
-            found[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
+            refusals[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
         elif path.is_symlink() and path.is_dir():
-            found[name] = "is a link to a folder: put the folder itself there"
+            refusals[name] = "is a link to a folder: put the folder itself there"
     for node in tree.nodes.values() if tree else ():
         if not Path(os.path.normpath(directory / node.path)).is_relative_to(directory):
-            found.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")
-    return found
+            refusals.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")
+    return refusals
 
 
 def _leads_inside(link: Path, directory: Path) -> bool:
@@ -161,9 +161,9 @@ def _find_same_file(
     text: bytes | None, name: str, texts: dict[str, bytes | None], order: list[str]
 ) -> str | None:
     """Return the component file with these bytes, preferably one with this name."""
-    same = [path for path in order if text is not None and texts[path] == text]
-    named = [path for path in same if path.rpartition("/")[2] == name]
-    return next(iter(named or same), None)
+    matches = [path for path in order if text is not None and texts[path] == text]
+    namesakes = [path for path in matches if path.rpartition("/")[2] == name]
+    return next(iter(namesakes or matches), None)
 
 
 def _read_bytes(path: Path) -> bytes | None:

@@ -32,7 +32,7 @@ class CannotJudge(Exception):
 
 
 @contextmanager
-def foreign_code(what: str, directory: Path) -> Iterator[None]:
+def foreign_code(label: str, directory: Path) -> Iterator[None]:
     """Run code of a decomposition; turn what it raises into CannotJudge that names its own line.
 
     Running out of memory is raised as MemoryError. `label` begins the message, such as
@@ -42,14 +42,16 @@ def foreign_code(what: str, directory: Path) -> Iterator[None]:
     try:
         yield
         if _restore_modes(modes):
-            raise CannotJudge(f"{what}: leaves torch in another mode, such as a default device")
+            raise CannotJudge(f"{label}: leaves torch in another mode, such as a default device")
     except (CannotJudge, MissingValuesError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         if out_of_memory(error):
             raise MemoryError(_one_line(str(error))) from error
-        said = _describe_error(error, directory)
-        raise CannotJudge(said if said.startswith(f"{what}: ") else f"{what}: {said}") from error
+        description = _describe_error(error, directory)
+        raise CannotJudge(
+            description if description.startswith(f"{label}: ") else f"{label}: {description}"
+        ) from error
     finally:
         _restore_modes(modes)
 
@@ -87,7 +89,7 @@ class AnyFiles(Protocol):
     def load_text(self, path: Path, text: str) -> ModuleType:
         """Run a text in place of a file and return its module."""
 
-    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+    def load_step(self, step: Path, modules: Mapping[str, ModuleType] = _NONE) -> ModuleType:
         """Run a step's refactored.py, with `children` as the step's own folder."""
 
     def problem(self) -> AnyProblem:
@@ -114,12 +116,12 @@ class Files:
         sys.dont_write_bytecode = self._dont_write_bytecode
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):
-            known = self._modules.get(name)
-            if known is not module and self._is_ours(module):
-                if known is None:
+            previous = self._modules.get(name)
+            if previous is not module and self._is_ours(module):
+                if previous is None:
                     del sys.modules[name]
                 else:
-                    sys.modules[name] = known
+                    sys.modules[name] = previous
 
     def reopen(self) -> Self:
         """Return a new loader of the same files, which shares the compiled code."""
@@ -145,7 +147,7 @@ class Files:
         """Run original.py and return its problem."""
         return load_problem(read_problem(self.directory / "original.py"))
 
-    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+    def load_step(self, step: Path, modules: Mapping[str, ModuleType] = _NONE) -> ModuleType:
         """Run a step's refactored.py, with `children` as the step's own folder.
 
         `modules`: modules that have run already, by the name in that folder of a file with the same
@@ -159,7 +161,7 @@ class Files:
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
                 name = f"{CHILDREN}.{child.stem}"
-                module = known.get(child.stem) or self._run(child.absolute(), name)
+                module = modules.get(child.stem) or self._run(child.absolute(), name)
                 sys.modules[name] = module
                 setattr(package, child.stem, module)
             return self.load(step / "refactored.py")
@@ -169,15 +171,15 @@ class Files:
             sys.modules.update(before)
 
     def _run(self, path: Path, name: str) -> ModuleType:
-        where = relative_path(path, self.directory)
+        location = relative_path(path, self.directory)
         try:
             source = read_file(path)
         except OSError as error:
-            raise CannotJudge(f"{where}: {error.strerror or error}") from error
+            raise CannotJudge(f"{location}: {error.strerror or error}") from error
         module = ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
-        with foreign_code(where, self.directory):
+        with foreign_code(location, self.directory):
             exec(self._compile(source, str(path)), module.__dict__)
         return module
 
@@ -197,8 +199,8 @@ def require_attribute(module: ModuleType, name: str, directory: Path) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        where = relative_path(Path(str(module.__file__)), directory)
-        raise CannotJudge(f"{where}: no {name}") from None
+        location = relative_path(Path(str(module.__file__)), directory)
+        raise CannotJudge(f"{location}: no {name}") from None
 
 
 def relative_path(path: Path, directory: Path) -> str:
@@ -211,9 +213,9 @@ def _describe_error(error: BaseException, directory: Path) -> str:
     message = _one_line(str(error))
     if isinstance(error, KdrunError):
         return message.replace(f"{directory.resolve()}/", "")
-    where = _innermost_line(error.__traceback__, directory)
+    location = _innermost_line(error.__traceback__, directory)
     name = type(error).__name__
-    return f"{name}: {message}{where}" if message else f"{name}{where}"
+    return f"{name}: {message}{location}" if message else f"{name}{location}"
 
 
 def _innermost_line(trace: TracebackType | None, directory: Path) -> str:
@@ -235,13 +237,13 @@ def _with_file_name(code: CodeType, path: str) -> CodeType:
     if code.co_filename == path:
         return code
     inner = (
-        _with_file_name(each, path) if isinstance(each, CodeType) else each
-        for each in code.co_consts
+        _with_file_name(constant, path) if isinstance(constant, CodeType) else constant
+        for constant in code.co_consts
     )
     return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
 def _children_module_names() -> list[str]:
     """Return the names in sys.modules of the `children` package and its modules."""
-    named = [name for name in sys.modules if name.startswith(CHILDREN)]
-    return [name for name in named if name == CHILDREN or name.startswith(f"{CHILDREN}.")]
+    candidates = [name for name in sys.modules if name.startswith(CHILDREN)]
+    return [name for name in candidates if name == CHILDREN or name.startswith(f"{CHILDREN}.")]

@@ -27,50 +27,54 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
         ProblemError: it fails, on the inputs that the message describes, or its second run gives
             another result.
     """
-    bench = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
+    runner = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
     loaded = load_problem(problem)
     for trial in range(options.trials):
         with exact_arithmetic("cpu"):
-            first, second = (_run_problem(loaded, bench, trial) for _ in range(2))
+            first, second = (_run_problem(loaded, runner, trial) for _ in range(2))
         difference = compare(first, second, COMPOSITION)
         if difference.reason:
-            what = (
+            message = (
                 "run twice with the same weights, inputs and random seed, forward() gives two "
                 f"results: {difference.reason}"
             )
             hint = "make it repeatable: nothing can be shown to be equal to it"
-            raise ProblemError(problem.path, what, hint=hint)
+            raise ProblemError(problem.path, message, hint=hint)
 
 
-def _run_problem(loaded: LoadedProblem, bench: ForwardRunner, trial: int) -> object:
-    bench.seed(trial)
-    model = loaded.build().train(bench.options.mode == "train")
-    bench.seed(trial)
+def _run_problem(loaded: LoadedProblem, runner: ForwardRunner, trial: int) -> object:
+    runner.seed(trial)
+    model = loaded.build().train(runner.options.mode == "train")
+    runner.seed(trial)
     args, kwargs = loaded.get_inputs()
     # The inputs are described first, since forward() may write into them.
     described = describe_inputs((args, kwargs))
-    bench.seed(trial)
+    runner.seed(trial)
     try:
         with author_code(loaded.problem), torch.no_grad():
             return model(*args, **kwargs)
     except ProblemError as error:
-        what = f"forward() fails on its own inputs ({described}; seed {bench.options.seed + trial})"
-        raise ProblemError(error.path, f"{what}: {error.what}") from error
+        message = (
+            f"forward() fails on its own inputs ({described}; seed {runner.options.seed + trial})"
+        )
+        raise ProblemError(error.path, f"{message}: {error.what}") from error
 
 
 def describe_inputs(inputs: Inputs) -> str:
     """Return a description such as `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
     args, kwargs = inputs
-    described = [_describe_value(leaf) for _, leaf in leaves(args)]
-    described += [
+    descriptions = [_describe_value(leaf) for _, leaf in leaves(args)]
+    descriptions += [
         f"{name}={_describe_value(leaf)}"
         for key in kwargs
         for name, leaf in leaves(kwargs[key], key)
     ]
-    if not described:
+    if not descriptions:
         return "none"
-    more = [f"{len(described) - _MAX_DESCRIBED} more"] if len(described) > _MAX_DESCRIBED else []
-    return ", ".join(described[:_MAX_DESCRIBED] + more)
+    suffix = (
+        [f"{len(descriptions) - _MAX_DESCRIBED} more"] if len(descriptions) > _MAX_DESCRIBED else []
+    )
+    return ", ".join(descriptions[:_MAX_DESCRIBED] + suffix)
 
 
 def _describe_value(value: Any) -> str:
@@ -84,5 +88,5 @@ def _describe_value(value: Any) -> str:
         lowest, highest = (end.item() for end in torch.aminmax(ordered))
     except (RuntimeError, TypeError):  # empty, complex, sparse, on meta or without an order
         return kind
-    shown = ".4g" if value.is_floating_point() else ".0f"
-    return f"{kind} from {lowest:{shown}} to {highest:{shown}}"
+    number_format = ".4g" if value.is_floating_point() else ".0f"
+    return f"{kind} from {lowest:{number_format}} to {highest:{number_format}}"

@@ -65,18 +65,18 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
 def read_mode(directory: Path) -> Literal["eval", "train"] | None:
     """Return the mode that a tree names; None if it names none."""
     try:
-        said = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
+        mode = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    return said if said in ("eval", "train") else None
+    return mode if mode in ("eval", "train") else None
 
 
-def _complete_metadata(given: Any) -> dict[str, Any]:
-    return _METADATA | given if isinstance(given, dict) else dict(_METADATA)
+def _complete_metadata(metadata: Any) -> dict[str, Any]:
+    return _METADATA | metadata if isinstance(metadata, dict) else dict(_METADATA)
 
 
-def _complete_nodes(given: dict[str, Any] | list[Any]) -> dict[str, Any]:
-    pairs = given.items() if isinstance(given, dict) else ((_node_id(n), n) for n in given)
+def _complete_nodes(nodes: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    pairs = nodes.items() if isinstance(nodes, dict) else ((_node_id(n), n) for n in nodes)
     return {str(name): _complete_node(str(name), node) for name, node in pairs}
 
 
@@ -87,35 +87,35 @@ def _node_id(node: Any) -> str:
 def _complete_node(name: str, node: Any) -> Any:
     if not isinstance(node, dict):
         return node
-    known = {key: value for key, value in node.items() if key in Node.model_fields}
+    fields = {key: value for key, value in node.items() if key in Node.model_fields}
     for side in ("input", "output"):  # empty dicts: a node without shapes makes no claim about them
-        if f"{side}_shapes" not in known:
-            known |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
-    path = known.get("path")
+        if f"{side}_shapes" not in fields:
+            fields |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
+    path = fields.get("path")
     plain = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
-    return with_names(plain | known)
+    return with_names(plain | fields)
 
 
 def _drop_invalid_metadata(document: dict[str, Any], error: ValidationError) -> bool:
     """Remove invalid metadata, or reset it to the default; return whether there was any."""
-    found = False
+    is_changed = False
     for item in error.errors():
-        where = item["loc"]
-        if len(where) < 2 or where[0] != "metadata":
+        location = item["loc"]
+        if len(location) < 2 or location[0] != "metadata":
             continue
-        name = str(where[1])
+        name = str(location[1])
         document["metadata"].pop(name, None)
         if name in _METADATA:
             document["metadata"][name] = _METADATA[name]
-        found = True
-    return found
+        is_changed = True
+    return is_changed
 
 
 def _describe_validation_error(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = [str(part) for part in first["loc"]]
-    what = first["msg"].removeprefix("Value error, ")
-    if where[:1] == ["nodes"] and len(where) > 1:
-        field = f"{'.'.join(where[2:])}: " if where[2:] else ""
-        return f"node {where[1]!r}: {field}{what}"
-    return f"{'.'.join(where)}: {what}" if where else what
+    location = [str(part) for part in first["loc"]]
+    message = first["msg"].removeprefix("Value error, ")
+    if location[:1] == ["nodes"] and len(location) > 1:
+        field = f"{'.'.join(location[2:])}: " if location[2:] else ""
+        return f"node {location[1]!r}: {field}{message}"
+    return f"{'.'.join(location)}: {message}" if location else message

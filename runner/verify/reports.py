@@ -41,8 +41,8 @@ def write_reports(directory: Path, verification: Verification) -> None:
         write_power(directory / POWER_FILE, verification.power)
     for path in steps:
         _write(path / "verification_result.json", of_steps[path.name])
-        found = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
-        report = _coverage_document(found[0]) if found else {"verdict": "not_run"}
+        coverages = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
+        report = _coverage_document(coverages[0]) if coverages else {"verdict": "not_run"}
         _write(path / "coverage_report.json", report)
     _write_status(directory, verification.status)
     _write_section(directory, verification)
@@ -57,11 +57,13 @@ def section_lines(verification: Verification) -> list[str]:
     else:
         outcome = verification.first_failure or "a gate did not pass"
     draws = counted(verification.trials, "draw")
-    how = f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
-    unknown = (f"not examined: {effect}" for effect in verification.not_examined)
-    remarks = [*verification.health, *unknown]
+    conditions = (
+        f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
+    )
+    not_examined = (f"not examined: {effect}" for effect in verification.not_examined)
+    remarks = [*verification.health, *not_examined]
     bullets = ["", *(f"- {remark}" for remark in remarks)] if remarks else []
-    return [f"Verification **{verification.status}**: {outcome} ({how}).", *bullets]
+    return [f"Verification **{verification.status}**: {outcome} ({conditions}).", *bullets]
 
 
 def write_power(path: Path, power: Power) -> None:

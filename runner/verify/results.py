@@ -237,30 +237,32 @@ class Verification(_ResultDocument):
         return self.gates[GATES_WITH_POWER.index(name)]
 
 
-def list_faults(gates: list[GateResult], most: int) -> list[str]:
+def list_faults(gates: list[GateResult], limit: int) -> list[str]:
     """Return the first `limit` faults to act on, a line each, the first failure first."""
-    bad = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
-    bad.sort(key=lambda check: check.verdict is not Verdict.FAILED)
-    return [f"{check.gate}: {check.component}: {check.reason}" for check in bad[:most]]
+    bad_checks = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
+    bad_checks.sort(key=lambda check: check.verdict is not Verdict.FAILED)
+    return [f"{check.gate}: {check.component}: {check.reason}" for check in bad_checks[:limit]]
 
 
 def first_failure(gates: list[GateResult]) -> str | None:
     """Return the first fault to fix: a failed check comes before one that could not be judged."""
-    bad = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
-    if bad:
-        first = next((check for check in bad if check.verdict is Verdict.FAILED), bad[0])
+    bad_checks = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
+    if bad_checks:
+        first = next(
+            (check for check in bad_checks if check.verdict is Verdict.FAILED), bad_checks[0]
+        )
         return f"{first.gate}: {first.component}: {first.reason}"
-    unlooked = [gate.gate for gate in gates if gate.verdict not in GOOD]
-    return f"{unlooked[0]}: {Verdict.NOT_RUN}" if unlooked else None
+    open_gates = [gate.gate for gate in gates if gate.verdict not in GOOD]
+    return f"{open_gates[0]}: {Verdict.NOT_RUN}" if open_gates else None
 
 
 def components_with_bad_inputs(gates: list[GateResult]) -> frozenset[str]:
     """Return components that gave NaN or raised on their own inputs, if that is the only fault."""
     faults = [check for gate in gates for check in gate.checks if check.verdict not in GOOD]
-    bad = frozenset(check.component for check in faults if check.gate == "self-test")
-    if any(not _is_about_inputs(check, bad) for check in faults):
+    components = frozenset(check.component for check in faults if check.gate == "self-test")
+    if any(not _is_about_inputs(check, components) for check in faults):
         return frozenset()
-    return bad
+    return components
 
 
 def _is_about_inputs(check: Check, bad: Collection[str]) -> bool:

@@ -17,10 +17,10 @@ def again():
 
     def draw(first, second):
         torch.manual_seed(3)
-        with draws.control_draws(repeated=False, again=False):
+        with draws.control_draws(repeated=False, reuse=False):
             held = first()
         torch.manual_seed(3)
-        with draws.control_draws(repeated=False, again=True):
+        with draws.control_draws(repeated=False, reuse=True):
             return held, second()
 
     return draw
@@ -94,10 +94,10 @@ def test_much_that_is_not_there_is_not_drawn_to_be_compared(again, monkeypatch):
 def test_blocks_that_repeat_are_not_what_is_drawn_in_full():
     draws = Draws()
     torch.manual_seed(3)
-    with draws.control_draws(repeated=True, again=False):
+    with draws.control_draws(repeated=True, reuse=False):
         block = torch.rand(2_100_000)
     torch.manual_seed(3)
-    with draws.control_draws(repeated=False, again=True):
+    with draws.control_draws(repeated=False, reuse=True):
         full = torch.rand(2_100_000)
 
     assert not torch.equal(block, full)

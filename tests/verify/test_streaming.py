@@ -195,9 +195,9 @@ def test_the_generator_of_random_numbers_goes_on_as_if_nothing_had_been_drawn():
 
 
 def test_a_streamed_verdict_is_the_ordinary_one_and_says_so(experts):
-    plain = verify(experts, VerifyOptions(), own=True)
+    plain = verify(experts, VerifyOptions(), trusted=True)
     streamed = [
-        verify(experts, VerifyOptions(streamed=True, memory_bytes=4 << 20), own=True)
+        verify(experts, VerifyOptions(streamed=True, memory_bytes=4 << 20), trusted=True)
         for _ in range(2)
     ]
     assert plain.status == streamed[0].status == "passed", streamed[0].first_failure
@@ -222,7 +222,7 @@ def test_no_more_weights_are_in_memory_than_there_is_room_for(experts, monkeypat
     monkeypatch.setattr("runner.verify.judge.WeightStreaming", Watched)
     budget = 4 << 20
     assert verify(
-        experts, VerifyOptions(streamed=True, memory_bytes=budget, trials=1), own=True
+        experts, VerifyOptions(streamed=True, memory_bytes=budget, trials=1), trusted=True
     ).status == ("passed")
     assert 2 * 256 * 512 * 4 <= max(most) <= budget // 4 + 2 * 256 * 512 * 4
 
@@ -250,6 +250,6 @@ def test_weights_in_each_others_place_are_noticed_with_streamed_weights_too(expe
         .replace('"blocks.2.experts"', '"blocks.0.experts"')
         .replace('"-"', '"blocks.2.experts"')
     )
-    found = verify(there, VerifyOptions(streamed=True, memory_bytes=4 << 20), own=True)
+    found = verify(there, VerifyOptions(streamed=True, memory_bytes=4 << 20), trusted=True)
     assert found.gate("composition").verdict == "failed"
     assert found.first_failure

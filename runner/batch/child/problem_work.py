@@ -210,7 +210,7 @@ def _verified(
         )
         tell = stages.detail
         verification = verify_directory(
-            directory, options, lambda gate: tell(f"verify: {gate}"), own=problem is not None
+            directory, options, lambda gate: tell(f"verify: {gate}"), trusted=problem is not None
         )
         composition = verification.gate("composition").verdict
         if problem and not streamed and composition in {Verdict.BROKEN, Verdict.FAILED}:

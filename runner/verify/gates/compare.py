@@ -64,8 +64,10 @@ def compare(
     if structure(expected) != structure(actual):
         return mismatch(f"{structure(actual)} instead of {structure(expected)}")
     total = Difference()
-    for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        total |= _compare_leaf(name, one, other, tolerances)
+    for (name, expected_leaf), (_, actual_leaf) in zip(
+        leaves(expected), leaves(actual), strict=True
+    ):
+        total |= _compare_leaf(name, expected_leaf, actual_leaf, tolerances)
     return total
 
 
@@ -73,12 +75,12 @@ def compare_with_control(
     expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
 ) -> Difference:
     """Return the difference, with the result of the negative control if there is none."""
-    found = compare(expected, actual, tolerances)
-    if found.reason:
-        return found
-    bitwise = found.bitwise_equal
+    difference = compare(expected, actual, tolerances)
+    if difference.reason:
+        return difference
+    bitwise = difference.bitwise_equal
     noticed = notices_enlarged_output(expected, actual, tolerances, bitwise=bitwise)
-    return replace(found, noticed=noticed)
+    return replace(difference, noticed=noticed)
 
 
 def outputs_differ(
@@ -89,45 +91,48 @@ def outputs_differ(
         return True
     pairs = zip(leaves(expected), leaves(actual), strict=True)
     return any(
-        _compare_leaf(name, one, other, tolerances, until_wrong=True).reason
-        for (name, one), (_, other) in pairs
+        _compare_leaf(name, expected_leaf, actual_leaf, tolerances, stop_at_fault=True).reason
+        for (name, expected_leaf), (_, actual_leaf) in pairs
     )
 
 
-def are_identical(one: object, other: object) -> bool:
+def are_identical(left: object, right: object) -> bool:
     """Return whether two outputs have the same bits; stop at the first piece that differs."""
-    if one is other:
+    if left is right:
         return True
-    if structure(one) != structure(other):
+    if structure(left) != structure(right):
         return False
-    for (_, mine), (_, yours) in zip(leaves(one), leaves(other), strict=True):
-        if not is_tensor(mine):
-            if mine != yours:
+    for (_, left_leaf), (_, right_leaf) in zip(leaves(left), leaves(right), strict=True):
+        if not is_tensor(left_leaf):
+            if left_leaf != right_leaf:
                 return False
             continue
-        if mine is yours or _is_same_memory(mine, yours):
+        if left_leaf is right_leaf or _is_same_memory(left_leaf, right_leaf):
             continue
-        first, second = as_tensor(mine), as_tensor(yours)
-        if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
+        left_tensor, right_tensor = as_tensor(left_leaf), as_tensor(right_leaf)
+        if (
+            tuple(left_tensor.shape) != tuple(right_tensor.shape)
+            or left_tensor.dtype != right_tensor.dtype
+        ):
             return False
         if not all(
             _same_bits(a.to(b.device), b)
-            for a, b in zip(pieces_of(first), pieces_of(second), strict=True)
+            for a, b in zip(pieces_of(left_tensor), pieces_of(right_tensor), strict=True)
         ):
             return False
     return True
 
 
-def _is_same_memory(one: object, other: object) -> bool:
+def _is_same_memory(left: object, right: object) -> bool:
     """Return whether two tensors are the same numbers in memory."""
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+    if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
         return False
-    if one.layout != torch.strided or other.layout != torch.strided or not one.numel():
+    if left.layout != torch.strided or right.layout != torch.strided or not left.numel():
         return False
-    mine, yours = (
-        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (one, other)
+    left_memory, right_memory = (
+        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (left, right)
     )
-    return mine == yours
+    return left_memory == right_memory
 
 
 def notices_enlarged_output(
@@ -142,17 +147,26 @@ def notices_enlarged_output(
     If the outputs are equal to the last bit, one other bit counts as noticed; otherwise, an element
     outside the tolerance.
     """
-    for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        if not is_tensor(one) or not is_tensor(other):
+    for (_, expected_leaf), (_, actual_leaf) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(expected_leaf) or not is_tensor(actual_leaf):
             continue
         if bitwise:
-            if any(not _same_bits(_as_real(p), _as_real(enlarge(p))) for p in pieces_of(other)):
+            if any(
+                not _same_bits(_as_real(p), _as_real(enlarge(p))) for p in pieces_of(actual_leaf)
+            ):
                 return True
             continue
-        tolerance = tolerances.get(as_tensor(one).dtype, EXACT).for_values(as_tensor(one))
-        for piece, seen in zip(pieces_of(one), pieces_of(other), strict=True):
-            wrong = enlarge(seen).to(piece.device)
-            if seen.numel() and _compare_piece(_as_real(piece), _as_real(wrong), tolerance).outside:
+        tolerance = tolerances.get(as_tensor(expected_leaf).dtype, EXACT).for_values(
+            as_tensor(expected_leaf)
+        )
+        for expected_piece, actual_piece in zip(
+            pieces_of(expected_leaf), pieces_of(actual_leaf), strict=True
+        ):
+            enlarged = enlarge(actual_piece).to(expected_piece.device)
+            if (
+                actual_piece.numel()
+                and _compare_piece(_as_real(expected_piece), _as_real(enlarged), tolerance).outside
+            ):
                 return True
     return False
 
@@ -175,16 +189,22 @@ def count_elements(output: object) -> int:
 
 def _compare_leaf(
     name: str,
-    one: object,
-    other: object,
+    expected_leaf: object,
+    actual_leaf: object,
     tolerances: Mapping[torch.dtype, Tolerance],
     *,
-    until_wrong: bool = False,
+    stop_at_fault: bool = False,
 ) -> Difference:
-    if not is_tensor(one):
-        same = one == other or (one != one and other != other)
-        return Difference() if same else mismatch(f"{name} is {other!r} instead of {one!r}")
-    expected, actual = as_tensor(one), as_tensor(other)
+    if not is_tensor(expected_leaf):
+        is_equal = expected_leaf == actual_leaf or (
+            expected_leaf != expected_leaf and actual_leaf != actual_leaf
+        )
+        return (
+            Difference()
+            if is_equal
+            else mismatch(f"{name} is {actual_leaf!r} instead of {expected_leaf!r}")
+        )
+    expected, actual = as_tensor(expected_leaf), as_tensor(actual_leaf)
     if tuple(expected.shape) != tuple(actual.shape):
         return mismatch(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
     if expected.dtype != actual.dtype:
@@ -193,24 +213,24 @@ def _compare_leaf(
         if isinstance(side, torch.Tensor) and (side.layout != torch.strided or side.is_quantized):
             return mismatch(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
     if isinstance(expected, OffloadedTensor) and isinstance(actual, torch.Tensor):
-        agreed = expected.compare_without_values(actual)
-        if agreed:
-            return agreed
+        known_difference = expected.compare_without_values(actual)
+        if known_difference:
+            return known_difference
     tolerance: Tolerance | None = None
-    seen = _PieceDifference()
+    so_far = _PieceDifference()
     total = 0
     for piece, value in zip(pieces_of(expected), pieces_of(actual), strict=True):
         total += piece.numel()
-        right, given = _as_real(piece), _as_real(value.to(piece.device))
-        if _same_bits(right, given):
-            seen.not_finite |= not all_finite(right)
+        expected_piece, actual_piece = _as_real(piece), _as_real(value.to(piece.device))
+        if _same_bits(expected_piece, actual_piece):
+            so_far.not_finite |= not all_finite(expected_piece)
             continue
         if tolerance is None:  # computed only here, since its scale needs a pass over all values
             tolerance = tolerances.get(expected.dtype, EXACT).for_values(expected)
-        seen.add(_compare_piece(right, given, tolerance))
-        if until_wrong and seen.difference(name, total, tolerance).reason:
+        so_far.add(_compare_piece(expected_piece, actual_piece, tolerance))
+        if stop_at_fault and so_far.difference(name, total, tolerance).reason:
             break
-    return seen.difference(name, total, tolerance or EXACT)
+    return so_far.difference(name, total, tolerance or EXACT)
 
 
 def _as_real(piece: torch.Tensor) -> torch.Tensor:
@@ -243,20 +263,20 @@ class _PieceDifference:
     """Number of elements that are NaN or infinite on one side, or differently on both."""
     not_finite: bool = False
 
-    def add(self, other: "_PieceDifference") -> None:
-        self.max_diff = max(self.max_diff, other.max_diff)
-        self.bitwise_equal &= other.bitwise_equal
-        self.outside += other.outside
-        self.nan_mismatches += other.nan_mismatches
-        self.not_finite |= other.not_finite
+    def add(self, part: "_PieceDifference") -> None:
+        self.max_diff = max(self.max_diff, part.max_diff)
+        self.bitwise_equal &= part.bitwise_equal
+        self.outside += part.outside
+        self.nan_mismatches += part.nan_mismatches
+        self.not_finite |= part.not_finite
 
     def difference(self, name: str, total: int, tolerance: Tolerance) -> Difference:
         reason = None
         if self.nan_mismatches:
             reason = f"{name} is NaN or infinite in other places: {self.nan_mismatches} of {total}"
         elif self.outside:
-            where = f"{self.outside} of {counted(total, 'element')}"
-            reason = f"{name} differs by {self.max_diff:.3g}, {where}"
+            extent = f"{self.outside} of {counted(total, 'element')}"
+            reason = f"{name} differs by {self.max_diff:.3g}, {extent}"
         elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
             reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"
         return Difference(self.max_diff, self.bitwise_equal, reason, self.not_finite)
@@ -274,12 +294,12 @@ def _compare_piece(
         return _PieceDifference(max(largest, 1.0) if count else 0.0, count == 0, count)
     if expected.dtype.itemsize < 4:
         expected, actual = expected.float(), actual.float()
-    same = (expected == actual) | (expected.isnan() & actual.isnan())
-    diff = (actual - expected).abs_().masked_fill_(same, 0.0)
-    odd = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
+    equal = (expected == actual) | (expected.isnan() & actual.isnan())
+    diff = (actual - expected).abs_().masked_fill_(equal, 0.0)
+    unmatched = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
     allowed = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
-    outside = (~(diff <= allowed)).logical_and_(~same).logical_or_(odd)
-    patterns = int(odd.sum())
+    outside = (~(diff <= allowed)).logical_and_(~equal).logical_or_(unmatched)
+    patterns = int(unmatched.sum())
     return _PieceDifference(
         math.inf if patterns else float(diff.max()),
         False,
@@ -289,14 +309,14 @@ def _compare_piece(
     )
 
 
-def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    bits = _BITS.get(one.dtype.itemsize)
-    if bits is None or one.dtype == torch.bool:
-        return torch.equal(one, other)
-    one, other = (t.resolve_conj().resolve_neg() for t in (one, other))
-    if one.shape == other.shape and _is_word_aligned(one) and _is_word_aligned(other):
-        return torch.equal(one.view(-1).view(torch.int64), other.view(-1).view(torch.int64))
-    return torch.equal(one.view(bits), other.view(bits))
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    bits = _BITS.get(left.dtype.itemsize)
+    if bits is None or left.dtype == torch.bool:
+        return torch.equal(left, right)
+    left, right = (t.resolve_conj().resolve_neg() for t in (left, right))
+    if left.shape == right.shape and _is_word_aligned(left) and _is_word_aligned(right):
+        return torch.equal(left.view(-1).view(torch.int64), right.view(-1).view(torch.int64))
+    return torch.equal(left.view(bits), right.view(bits))
 
 
 def _is_word_aligned(tensor: torch.Tensor) -> bool:

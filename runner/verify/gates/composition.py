@@ -95,16 +95,16 @@ class CompositionGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: ForwardRunner,
-        spill: DiskCache,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         tests: SelfTests,
         power: PowerGate,
         steps: StepGate,
         findings: Findings,
     ) -> None:
-        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
         self.tests, self.power, self.steps, self.findings = tests, power, steps, findings
-        self._root = RootGate(files, layout, bench, spill, tests, steps, findings)
+        self._root = RootGate(files, layout, runner, disk_cache, tests, steps, findings)
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self.author_call_kernels: set[str] = set()
@@ -116,7 +116,7 @@ class CompositionGate:
         """Kernel files that the model calls with other strides than their own inputs have."""
         self._run_self_tests: Callable[[], None] = lambda: None
 
-    def judge(self, self_tests: Callable[[], None], missing: frozenset[str]) -> None:
+    def judge(self, run_self_tests: Callable[[], None], missing_packages: frozenset[str]) -> None:
         """Judge the whole model; `run_self_tests` is called after the root's step.
 
         `missing_packages`: packages that the original imports and that were not installed before
@@ -126,14 +126,14 @@ class CompositionGate:
             ProblemError: the original needs one of them, and nothing else is wrong so far.
         """
         findings = self.findings
-        self._run_self_tests = self_tests
+        self._run_self_tests = run_self_tests
         with findings.record_cannot_judge("rules", COMPOSITION_TEST):
-            tree = parse_file(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
+            tree = parse_file(self.runner.directory / COMPOSITION_TEST, COMPOSITION_TEST)
             if fault := parent_fault(tree, "ComposedModel"):
                 findings.record_verdict("rules", COMPOSITION_TEST, fault)
         try:
-            problem = self._load_original(missing)
-            with foreign_code("the composition", self.bench.directory):
+            problem = self._load_original(missing_packages)
+            with foreign_code("the composition", self.runner.directory):
                 total = self._compare(problem)
         except CannotJudge as error:
             self._root.close_step()
@@ -150,35 +150,35 @@ class CompositionGate:
         self._note_health(total)
 
     def _compare(self, problem: AnyProblem) -> Difference:
-        directory = self.bench.directory
-        with forbid_computation(COMPOSITION_TEST, self.bench, self.findings):
+        directory = self.runner.directory
+        with forbid_computation(COMPOSITION_TEST, self.runner, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
         require_attribute(test, "ComposedModel", directory)
         mapping = require_name_map(
             require_attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS"
         )
         total = Difference()
-        for trial in range(self.bench.options.seeds):
+        for trial in range(self.runner.options.seeds):
             try:
                 total |= self._run_trial(problem, test, mapping, trial)
             except MissingValuesError:
-                with self.spill.storing_values():
+                with self.disk_cache.storing_values():
                     total |= self._run_trial(problem, test, mapping, trial)
             if total.reason:
                 break
         return total
 
-    def _load_original(self, missing: frozenset[str]) -> AnyProblem:
-        directory = self.bench.directory
+    def _load_original(self, missing_packages: frozenset[str]) -> AnyProblem:
+        directory = self.runner.directory
         try:
-            with foreign_code(ORIGINAL, directory), self.bench.default_dtype(ORIGINAL):
+            with foreign_code(ORIGINAL, directory), self.runner.default_dtype(ORIGINAL):
                 return self.files.problem()
         except CannotJudge as error:
             cause = error.__cause__
             if not isinstance(cause, MissingError) or not self.findings.all_good:
                 raise
             package = str(getattr(cause.__cause__, "name", "")).partition(".")[0]
-            if package not in missing:
+            if package not in missing_packages:
                 raise
             packages = self.layout.tree.metadata.packages if self.layout.tree else {}
             if not is_checkout(packages.get(package, "")):
@@ -189,97 +189,106 @@ class CompositionGate:
     def _run_trial(
         self, problem: AnyProblem, test: ModuleType, mapping: dict[str, str], trial: int
     ) -> Difference:
-        bench, findings = self.bench, self.findings
+        runner, findings = self.runner, self.findings
         inputs = SharedInputs(lambda: self._draw_inputs(problem, trial))
-        expected, held, known, seen, state = self._run_original(problem, mapping, inputs, trial)
+        expected, weights, weight_table, original_run, buffers = self._run_original(
+            problem, mapping, inputs, trial
+        )
         if trial == 0:
             self._root.judge_own_inputs(inputs)
-        self._root.judge(expected, held, known, inputs, trial)
+        self._root.judge(expected, weights, weight_table, inputs, trial)
         if trial == 0:
             with findings.time_gate("self-test"):
                 self._run_self_tests()
-        with forbid_computation(COMPOSITION_TEST, bench, findings):
-            composed = bench.build_bare(
+        with forbid_computation(COMPOSITION_TEST, runner, findings):
+            composed = runner.build_bare(
                 f"{COMPOSITION_TEST}: ComposedModel",
                 lambda: test.__dict__["ComposedModel"](),
                 trial,
             )
-        if seen:
-            unused = frozenset(known.entries) - seen.weights_used
-            fault = weight_map_fault(mapping, describe_weights(composed), known, unused)
+        if original_run:
+            unused = frozenset(weight_table.entries) - original_run.weights_used
+            fault = weight_map_fault(mapping, describe_weights(composed), weight_table, unused)
             findings.record_verdict("weights", MODEL, fault)
-        with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
-            transfer_weights(held, composed, mapping)
-        places = {name: storage_of(tensor) for name, tensor in held.items()}
-        del held
-        found = self._find_kernels(composed) if trial == 0 else {}
-        recording = self.power.make_recording(MODEL, found) if trial == 0 else None
-        waited = {
-            file for _, file in found.values() if self._root.self_test_reuse.needs_self_test(file)
+        with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
+            transfer_weights(weights, composed, mapping)
+        storages = {name: storage_of(tensor) for name, tensor in weights.items()}
+        del weights
+        kernels = self._find_kernels(composed) if trial == 0 else {}
+        recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
+        reused = {
+            file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
         }
-        actual, ran = self._run_composed(composed, found, inputs, trial, recording)
-        self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # found in this very run
-        left = compare_state(state, composed, mapping)
+        actual, composed_run = self._run_composed(composed, kernels, inputs, trial, recording)
+        self.kernels_not_finite |= reused & self.tests.not_finite.keys()  # found in this very run
+        buffer_difference = compare_state(buffers, composed, mapping)
         if recording is None:
             del composed
-        if seen and ran:
-            self._judge_run(seen, ran)
+        if original_run and composed_run:
+            self._judge_run(original_run, composed_run)
             findings.record_verdict(
-                "weights", MODEL, unread_weight_fault(mapping, places, seen, ran)
+                "weights", MODEL, unread_weight_fault(mapping, storages, original_run, composed_run)
             )
-        difference = compare_with_control(expected, actual, COMPOSITION) | left
+        difference = compare_with_control(expected, actual, COMPOSITION) | buffer_difference
         if difference.reason is None and count_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"
             findings.record_vacuous("composition", MODEL, reason, difference)
-        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.parent_faults):
-            what = f"{COMPOSITION_TEST}: forward"
+        if (
+            recording
+            and original_run
+            and composed_run
+            and can_be_seen_to_fail(difference, composed_run.trace.parent_faults)
+        ):
+            label = f"{COMPOSITION_TEST}: forward"
             self.power.judge(
                 Comparison(
                     MODEL,
-                    {path: file for path, (_, file) in found.items()},
-                    {path: module for path, (module, _) in found.items()},
-                    lambda: bench.forward(what, composed, inputs.get(), trial)[0],
+                    {path: file for path, (_, file) in kernels.items()},
+                    {path: module for path, (module, _) in kernels.items()},
+                    lambda: runner.forward(label, composed, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
                     difference.bitwise_equal,
                     COMPOSITION,
-                    seen.computes_for_nothing,
+                    original_run.computes_for_nothing,
                 ),
                 recording,
             )
-        if waited and recording is None:
+        if reused and recording is None:
             del actual
-            for component in sorted(waited):
+            for component in sorted(reused):
                 findings.record_verdict("rules", component, self._watch.retained_tensor_fault())
         return difference
 
     def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
-        return self.bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
+        return self.runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
 
     def _run_original(
         self, problem: AnyProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
     ) -> tuple[object, Weights, WeightTable, ForwardObservation | None, Weights]:
-        bench = self.bench
-        model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
-        if bench.standalone:
-            bench.standalone.original_built(model, trial)
-        bench.vary(model, trial, frozenset(mapping.values()))
-        known, held = describe_weights(model), snapshot_weights(model)
-        given = inputs.get()
-        watch = bench.make_watch(model) if trial == 0 else None
+        runner = self.runner
+        model = runner.build(f"{ORIGINAL}: Model", problem.build, trial)
+        if runner.standalone:
+            runner.standalone.original_built(model, trial)
+        runner.vary(model, trial, frozenset(mapping.values()))
+        weight_table, weights = describe_weights(model), snapshot_weights(model)
+        model_inputs = inputs.get()
+        watch = runner.make_watch(model) if trial == 0 else None
         try:
-            output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
+            output, observation = runner.forward(
+                f"{ORIGINAL}: forward", model, model_inputs, trial, watch
+            )
         except CannotJudge as error:
-            inputs_of = f"inputs of seed {bench.options.seed + trial}"
-            raise CannotJudge(f"{error}; {inputs_of}: {describe_inputs(given)}") from error
-        state = copy_buffers(model) if bench.options.mode == "train" else {}
-        with foreign_code(f"{ORIGINAL}: forward", bench.directory):
+            drawn_from = f"inputs of seed {runner.options.seed + trial}"
+            raise CannotJudge(f"{error}; {drawn_from}: {describe_inputs(model_inputs)}") from error
+        buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        with foreign_code(f"{ORIGINAL}: forward", runner.directory):
             check_outputs(problem.problem, output)
-        del given
-        expected = self.spill.store(output)
+        del model_inputs
+        expected = self.disk_cache.store(output)
         self._fingerprints.add(fingerprint(expected))
-        if seen:
-            self._examine_output(problem, model, inputs, output, expected is output, seen)
-        return expected, held, known, seen, state
+        if observation:
+            self._examine_output(problem, model, inputs, output, expected is output, observation)
+        return expected, weights, weight_table, observation, buffers
 
     def _examine_output(
         self,
@@ -288,23 +297,28 @@ class CompositionGate:
         inputs: SharedInputs,
         output: Any,
         is_small: bool,
-        seen: ForwardObservation,
+        observation: ForwardObservation,
     ) -> None:
         findings = self.findings
-        for warning in inputs_without_effect(seen):
+        for warning in inputs_without_effect(observation):
             findings.warn(warning)
-        for note in weights_without_effect(seen, model):
+        for note in weights_without_effect(observation, model):
             findings.note(note)
         constant = constant_output(output)
         if constant:
             findings.warn(constant)
             return
-        if not is_small or self.bench.streaming:
+        if not is_small or self.runner.streaming:
             findings.not_examined = [UNEXAMINED]
         else:
             try:
                 health = find_blind_spots(
-                    self.bench, model, inputs, output, seen, lambda t: self._draw_inputs(problem, t)
+                    self.runner,
+                    model,
+                    inputs,
+                    output,
+                    observation,
+                    lambda t: self._draw_inputs(problem, t),
                 )
             except (MemoryError, RuntimeError) as error:
                 if not out_of_memory(error):
@@ -316,67 +330,73 @@ class CompositionGate:
 
     def _find_kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each kernel in the composed model."""
-        directory = self.bench.directory
-        found = find_components(model, directory / KERNEL_FOLDER, directory)
-        if not found:
+        directory = self.runner.directory
+        kernels = find_components(model, directory / KERNEL_FOLDER, directory)
+        if not kernels:
             self.findings.record_verdict(
                 "rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/"
             )
-        self.findings.record_verdict("rules", COMPOSITION_TEST, outside_tensor_fault(model, found))
-        return found
+        self.findings.record_verdict(
+            "rules", COMPOSITION_TEST, outside_tensor_fault(model, kernels)
+        )
+        return kernels
 
     def _run_composed(
         self,
         model: nn.Module,
-        found: dict[str, tuple[nn.Module, str]],
+        kernels: dict[str, tuple[nn.Module, str]],
         inputs: SharedInputs,
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, ForwardObservation | None]:
-        what = f"{COMPOSITION_TEST}: forward"
-        given = inputs.get()
+        label = f"{COMPOSITION_TEST}: forward"
+        model_inputs = inputs.get()
         if trial:
-            return self.bench.forward(what, model, given, trial)
-        names = {path: file for path, (_, file) in found.items()}
-        modules = {path: module for path, (module, _) in found.items()}
-        watch = self._watch = self.bench.make_watch(model)
+            return self.runner.forward(label, model, model_inputs, trial)
+        names = {path: file for path, (_, file) in kernels.items()}
+        modules = {path: module for path, (module, _) in kernels.items()}
+        watch = self._watch = self.runner.make_watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
-            self._root.self_test_reuse.watch_kernels(modules, names, given, repeated=False),
+            self._root.self_test_reuse.watch_kernels(modules, names, model_inputs, repeated=False),
             recording.record_calls() if recording else nullcontext(),
-            watch.watch_components(found, names, frozenset(self.tests.not_finite) | below),
+            watch.watch_components(kernels, names, frozenset(self.tests.not_finite) | below),
         ):
-            output, seen = self.bench.forward(what, model, given, trial, watch)
+            output, observation = self.runner.forward(label, model, model_inputs, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite
-        return output, seen
+        return output, observation
 
-    def _judge_run(self, seen: ForwardObservation, ran: ForwardObservation) -> None:
-        findings, trace = self.findings, ran.trace
-        outside = trace.parent_faults[0] if trace.parent_faults else None
-        findings.record_verdict("rules", COMPOSITION_TEST, outside)
-        for component, what in trace.component_faults.items():
-            findings.record_verdict("rules", component, what)
-        coverage = compare_coverage(MODEL, seen, ran)
+    def _judge_run(
+        self, original_run: ForwardObservation, composed_run: ForwardObservation
+    ) -> None:
+        findings, trace = self.findings, composed_run.trace
+        parent_fault = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", COMPOSITION_TEST, parent_fault)
+        for component, component_fault in trace.component_faults.items():
+            findings.record_verdict("rules", component, component_fault)
+        coverage = compare_coverage(MODEL, original_run, composed_run)
         findings.record_coverage(coverage)
         findings.record_verdict("coverage", MODEL, coverage_fault(coverage))
-        authors = collect_author_calls(seen.trace.events)
+        author_calls = collect_author_calls(original_run.trace.events)
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
-            if all(work_of(trace.events[slice(*c.event_span)]) in authors for c in calls):
+            if all(work_of(trace.events[slice(*c.event_span)]) in author_calls for c in calls):
                 self.author_call_kernels.add(component)
             if all(_has_one_operation(trace.events[slice(*c.event_span)]) for c in calls):
                 self.single_operation_kernels.add(component)
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
         if self._other_strides:
-            files, more = (
+            files, hidden_count = (
                 self._other_strides[:_MAX_NAMED_FILES],
                 len(self._other_strides) - _MAX_NAMED_FILES,
             )
-            rest = f" and {more} more" if more > 0 else ""
-            told = f"in the model other strides than in their own inputs: {', '.join(files)}{rest}"
-            self.findings.note(told)
+            suffix = f" and {hidden_count} more" if hidden_count > 0 else ""
+            remark = (
+                f"in the model other strides than in their own inputs: {', '.join(files)}{suffix}"
+            )
+            self.findings.note(remark)
 
     def _kernel_files(self) -> set[str]:
         return {path for path in self.layout.components if self.layout.is_kernel(path)}
@@ -420,24 +440,27 @@ class CompositionGate:
             same = contract.inputs == call.inputs and all(
                 map(has_same_layout, shapes, contract.strides, call.strides)
             )
-            seen = events[slice(*call.event_span)]
-            ran, alone = count_operation_names(seen), contract.operations
+            call_events = events[slice(*call.event_span)]
+            model_operations, own_operations = (
+                count_operation_names(call_events),
+                contract.operations,
+            )
             # Where the model computes an input from constants, the kernel's operations on it are
             # constant too.
-            less = alone - count_operation_names(seen, constants=True)
-            if same and (less or ran - alone):
-                told = (
-                    f"{_format_names(ran)} in the model,"
+            missing = own_operations - count_operation_names(call_events, constants=True)
+            if same and (missing or model_operations - own_operations):
+                comparison = (
+                    f"{_format_names(model_operations)} in the model,"
                     f" {_format_names(contract.operations)} by itself"
                 )
-                self.findings.record_verdict("rules", component, f"runs {told}")
+                self.findings.record_verdict("rules", component, f"runs {comparison}")
 
     def _note_health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
             self.findings.warn(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
             self.findings.warn("the output holds NaN or infinity")
-        if len(self._fingerprints) == 1 and self.bench.options.seeds > 1 and total.reason is None:
+        if len(self._fingerprints) == 1 and self.runner.options.seeds > 1 and total.reason is None:
             self.findings.warn("the output is the same for every seed")
 
 

@@ -31,36 +31,43 @@ def compare_coverage(
     ]
     required = [event for event, alive in live if alive]
     unused = [event for event, alive in live if not alive]
-    also = zip(kernels.trace.events, kernels.alive, strict=True)
-    ran = [(event, alive) for event, alive in also if not event.constant]
-    wanted, optional, have = (
+    pairs = zip(kernels.trace.events, kernels.alive, strict=True)
+    kernel_events = [(event, alive) for event, alive in pairs if not event.constant]
+    required_counts, optional_counts, kernel_counts = (
         _count_operations(required),
         _count_operations(unused),
-        _count_operations(e for e, _ in ran),
+        _count_operations(e for e, _ in kernel_events),
     )
-    reaching = _count_operations(event for event, alive in ran if alive)
-    optional.update(e.operation for e in original.trace.events if e.constant)
-    optional.update(
+    reaching_counts = _count_operations(event for event, alive in kernel_events if alive)
+    optional_counts.update(e.operation for e in original.trace.events if e.constant)
+    optional_counts.update(
         DispatchedOperation("copy", e.operation.outputs, (), e.operation.outputs)
         for e, _ in live
         if e.into_part
     )
-    relaid = {_result_size(e.operation) for e, _ in live if e.into_strided}
+    strided_sizes = {_result_size(e.operation) for e, _ in live if e.into_strided}
 
-    def without(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
+    def drop_relayout_copies(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
         """Remove the copies that only bring such a tensor into another order."""
         return Counter(
-            {o: n for o, n in counts.items() if o.name != "copy" or _result_size(o) not in relaid}
+            {
+                o: n
+                for o, n in counts.items()
+                if o.name != "copy" or _result_size(o) not in strided_sizes
+            }
         )
 
     return Coverage(
         component=component,
         original_operations=len(required),
-        kernel_operations=len(ran),
+        kernel_operations=len(kernel_events),
         constant_operations=(_count_constants(original), _count_constants(kernels)),
         unused_operations=len(unused),
-        missing=_list_counts(without(wanted - reaching), required),
-        extra=_list_counts(without(have - wanted - optional), [event for event, _ in ran]),
+        missing=_list_counts(drop_relayout_copies(required_counts - reaching_counts), required),
+        extra=_list_counts(
+            drop_relayout_copies(kernel_counts - required_counts - optional_counts),
+            [event for event, _ in kernel_events],
+        ),
     )
 
 
@@ -70,31 +77,31 @@ def collect_author_calls(events: Iterable[Event]) -> set[Work]:
     Consecutive calls from one line count as one call; the work of a single one of them is added,
     too.
     """
-    found: set[Work] = set()
+    works: set[Work] = set()
     open_calls: list[tuple[str, Counter[DispatchedOperation]]] = []
 
     def close(depth: int) -> None:
         for _, work in open_calls[max(depth, 1) :]:  # the first is the model's own forward
             times = gcd(*work.values()) if work else 1
-            found.add(frozenset((o, n) for o, n in work.items()))
-            found.add(frozenset((o, n // times) for o, n in work.items()))
+            works.add(frozenset((o, n) for o, n in work.items()))
+            works.add(frozenset((o, n // times) for o, n in work.items()))
         del open_calls[depth:]
 
     for event in events:
         if event.constant:
             continue
         lines = event.calls
-        same = 0
-        while same < min(len(lines), len(open_calls)) and open_calls[same][0] == _call_key(
-            lines, same
+        common = 0
+        while common < min(len(lines), len(open_calls)) and open_calls[common][0] == _call_key(
+            lines, common
         ):
-            same += 1
-        close(same)
-        open_calls += [(_call_key(lines, n), Counter()) for n in range(same, len(lines))]
+            common += 1
+        close(common)
+        open_calls += [(_call_key(lines, n), Counter()) for n in range(common, len(lines))]
         for _, work in open_calls:
             work[event.operation] += 1
     close(0)
-    return found
+    return works
 
 
 def _call_key(lines: tuple[str, ...], n: int) -> str:
@@ -109,7 +116,7 @@ def work_of(events: Iterable[Event]) -> Work:
 
 def unread_weight_fault(
     mapping: Mapping[str, str],
-    places: Mapping[str, int],
+    storages: Mapping[str, int],
     original: ForwardObservation,
     kernels: ForwardObservation,
 ) -> str | None:
@@ -118,21 +125,23 @@ def unread_weight_fault(
     `places`: the storage of each of the original's weights. If several children hold one weight, it
     is enough that one of them uses it.
     """
-    read = {places[source] for name, source in mapping.items() if name in kernels.weights_used}
+    read_storages = {
+        storages[source] for name, source in mapping.items() if name in kernels.weights_used
+    }
     for name, source in mapping.items():
-        if source in original.weights_used and places[source] not in read:
+        if source in original.weights_used and storages[source] not in read_storages:
             return f"{name} reaches no output, the original's {source} does"
     return None
 
 
 def coverage_fault(coverage: Coverage) -> str | None:
     """Return the first difference of the multisets in one line; None if they are equal."""
-    for counts, where in ((coverage.missing, "missing"), (coverage.extra, "too many")):
+    for counts, kind in ((coverage.missing, "missing"), (coverage.extra, "too many")):
         if counts:
             first = counts[0]
-            more = f" and {counted(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
+            suffix = f" and {counted(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
             place = f" ({first.where[0]})" if first.where else ""
-            return f"{first.count} × {first.operation} {where}{place}{more}"
+            return f"{first.count} × {first.operation} {kind}{place}{suffix}"
     return None
 
 
@@ -146,17 +155,19 @@ def _result_size(operation: DispatchedOperation) -> tuple[int, str]:
     return prod(shape), dtype
 
 
-def _count_constants(seen: ForwardObservation) -> int:
-    return sum(event.constant for event in seen.trace.events)
+def _count_constants(observation: ForwardObservation) -> int:
+    return sum(event.constant for event in observation.trace.events)
 
 
 def _list_counts(counts: Counter[DispatchedOperation], events: list[Event]) -> list[OperationCount]:
-    places: dict[DispatchedOperation, list[str]] = {operation: [] for operation in counts}
+    lines_by_operation: dict[DispatchedOperation, list[str]] = {
+        operation: [] for operation in counts
+    }
     for event in events:
-        found = places.get(event.operation)
-        if found is not None and event.line not in found and len(found) < _MAX_LINES:
-            found.append(event.line)
+        lines = lines_by_operation.get(event.operation)
+        if lines is not None and event.line not in lines and len(lines) < _MAX_LINES:
+            lines.append(event.line)
     return [
-        OperationCount(operation=str(operation), count=count, where=places[operation])
+        OperationCount(operation=str(operation), count=count, where=lines_by_operation[operation])
         for operation, count in sorted(counts.items(), key=lambda item: str(item[0]))
     ]

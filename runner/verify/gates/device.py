@@ -79,10 +79,10 @@ class DeviceGate:
     """Runs each file once on the simulated device, and again only if that fails."""
 
     def __init__(
-        self, files: Files, layout: Layout, bench: ForwardRunner, findings: Findings
+        self, files: Files, layout: Layout, runner: ForwardRunner, findings: Findings
     ) -> None:
         self._files, self._layout = files.reopen(), layout
-        self._bench, self._findings = bench, findings
+        self._runner, self._findings = runner, findings
         self._device = simulated_device()
         self._fake_mode = FakeTensors()
         self._inputs: dict[str | None, Callable[[], Inputs]] = {}
@@ -92,24 +92,24 @@ class DeviceGate:
 
     def judge(self) -> None:
         """Judge every file of the directory, if its original runs on such a device."""
-        put_back = self._bench.save_generators()
+        restore_generators = self._runner.save_generators()
         try:
             with redirect_stdout(io.StringIO()):  # other gates have shown the files' output
                 original = self._run_original()
                 if original is not None:
                     self._judge_files(original)
         finally:
-            put_back()
+            restore_generators()
 
     def _judge_files(self, original: _DeviceRun) -> None:
         root = self._layout.tree.root.path if self._layout.tree else None
-        ran: dict[str | None, _DeviceRun | None] = {}
+        runs: dict[str | None, _DeviceRun | None] = {}
         for path in self._layout.components:
-            ran[path] = self._judge_file(
+            runs[path] = self._judge_file(
                 path, self._load_component, original if path == root else None
             )
         for step in self._layout.steps:
-            parent = ran.get(step.parent)
+            parent = runs.get(step.parent)
             if parent is not None:
                 self._judge_file(f"{step.folder}/refactored.py", self._step_loader(step), parent)
         self._judge_file(COMPOSITION_TEST, self._load_composed, original)
@@ -121,25 +121,25 @@ class DeviceGate:
         except _DoesNotRunError as error:
             fault, unjudged = self._explain(ORIGINAL, self._load_problem, error)
         self._findings.record_nothing_to_check("device", ORIGINAL)
-        why = f"itself does not run on one: {fault}" if fault else unjudged
-        self._findings.warn(f"{_SKIPPED}: {ORIGINAL} {why}")
+        reason = f"itself does not run on one: {fault}" if fault else unjudged
+        self._findings.warn(f"{_SKIPPED}: {ORIGINAL} {reason}")
         return None
 
     def _judge_file(
-        self, file: str, load: Callable[[str], _RunnableFile], like: _DeviceRun | None
+        self, file: str, load: Callable[[str], _RunnableFile], reference: _DeviceRun | None
     ) -> _DeviceRun | None:
         """Judge one file; return the devices of its outputs if it runs."""
         try:
-            ran = self._run_file(file, load)
+            run = self._run_file(file, load)
         except _DoesNotRunError as error:
             fault, unjudged = self._explain(file, load, error)
             self._findings.record_verdict("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
             return None
         fault = None
-        if like is not None and not all(map(str.__eq__, ran.devices, like.devices)):
-            fault = self._misplaced_output_fault(file, load, like)
+        if reference is not None and not all(map(str.__eq__, run.devices, reference.devices)):
+            fault = self._misplaced_output_fault(file, load, reference)
         self._findings.record_verdict("device", file, fault)
-        return ran
+        return run
 
     def _explain(
         self, file: str, load: Callable[[str], _RunnableFile], error: "_DoesNotRunError"
@@ -162,16 +162,16 @@ class DeviceGate:
         return f"runs on the CPU and not on {self._device}: {reason}", ""
 
     def _misplaced_output_fault(
-        self, file: str, load: Callable[[str], _RunnableFile], like: _DeviceRun
+        self, file: str, load: Callable[[str], _RunnableFile], reference: _DeviceRun
     ) -> str | None:
         """Return a fault that names an output on another device than `reference`, and its line."""
-        placing = PlacementWatch(self._bench.directory, file)
-        outputs = self._run_forward(file, load, self._device, placing)
-        for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
+        placement = PlacementWatch(self._runner.directory, file)
+        outputs = self._run_forward(file, load, self._device, placement)
+        for n, (tensor, device) in enumerate(zip(outputs, reference.devices, strict=False)):
             if tensor.device.type != device:
-                place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
-                more = f"; {placing.explain_output(tensor)}" if tensor.device == _CPU else ""
-                return place + more
+                place = f"output[{n}] is on {tensor.device}, that of {reference.file} on {device}"
+                hint = f"; {placement.explain_output(tensor)}" if tensor.device == _CPU else ""
+                return place + hint
         return None
 
     def _run_file(self, file: str, load: Callable[[str], _RunnableFile]) -> _DeviceRun:
@@ -179,11 +179,11 @@ class DeviceGate:
         try:
             outputs = self._run_forward(file, load, self._device)
         except CannotJudge:
-            placing = PlacementWatch(self._bench.directory, file)
+            placement = PlacementWatch(self._runner.directory, file)
             try:
-                outputs = self._run_forward(file, load, self._device, placing)
+                outputs = self._run_forward(file, load, self._device, placement)
             except CannotJudge as error:
-                raise _DoesNotRunError(str(error), placing.fault) from error
+                raise _DoesNotRunError(str(error), placement.fault) from error
         return _DeviceRun(file, tuple(tensor.device.type for tensor in outputs))
 
     def _run_forward(
@@ -191,20 +191,20 @@ class DeviceGate:
         file: str,
         load: Callable[[str], _RunnableFile],
         device: torch.device,
-        placing: PlacementWatch | None = None,
+        placement: PlacementWatch | None = None,
     ) -> list[torch.Tensor]:
         """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
-        with foreign_code(file, self._bench.directory), torch.no_grad():
-            loaded = self._make_fake_or_real(lambda: load(file), placing)
-            quick = device != _CPU and placing is None
+        with foreign_code(file, self._runner.directory), torch.no_grad():
+            loaded = self._make_fake_or_real(lambda: load(file), placement)
+            on_meta = device != _CPU and placement is None
             with LeftAsMade():
-                model = self._make_on_meta(loaded.build) if quick else None
+                model = self._make_on_meta(loaded.build) if on_meta else None
                 if model is None:
-                    model = self._make_fake_or_real(loaded.build, placing)
-            inputs = self._make_on_meta(loaded.get_inputs) if quick else None
+                    model = self._make_fake_or_real(loaded.build, placement)
+            inputs = self._make_on_meta(loaded.get_inputs) if on_meta else None
             if inputs is None:
-                inputs = self._make_fake_or_real(loaded.get_inputs, placing)
-            model.train(self._bench.options.mode == "train")
+                inputs = self._make_fake_or_real(loaded.get_inputs, placement)
+            model.train(self._runner.options.mode == "train")
             if device != _CPU:
                 move(model, self._fake_mode, device)
                 inputs = move_tensors(inputs, self._move_tensor)
@@ -214,7 +214,7 @@ class DeviceGate:
                 self._fake_mode,
                 NumbersToDevice(),
                 ShapeOnlyMode(),
-                placing or nullcontext(),
+                placement or nullcontext(),
             ):
                 return tensors(plain(model(*args, **kwargs)))
 
@@ -231,35 +231,35 @@ class DeviceGate:
         """
         try:
             with torch.device("meta"):
-                made = make()
+                result = make()
         except Exception:  # whatever the reason: fake tensors are tried next
             return None
-        if isinstance(made, nn.Module):
-            return None if any(map(holds_meta_tensor, made.modules())) else made
-        stays = any(tensor.is_meta for tensor in tensors(move_tensors(made, self._move_tensor)))
-        return None if stays else made
+        if isinstance(result, nn.Module):
+            return None if any(map(holds_meta_tensor, result.modules())) else result
+        stays = any(tensor.is_meta for tensor in tensors(move_tensors(result, self._move_tensor)))
+        return None if stays else result
 
-    def _make_fake_or_real(self, make: Callable[[], Any], placing: PlacementWatch | None) -> Any:
+    def _make_fake_or_real(self, make: Callable[[], Any], placement: PlacementWatch | None) -> Any:
         """Make something of fake tensors, or of real ones if its code reads values."""
         try:
-            with self._fake_mode, placing or nullcontext():
+            with self._fake_mode, placement or nullcontext():
                 return make()
         except MemoryError:
             raise
         except Exception:  # whatever the reason: real tensors are tried next
-            if self._bench.streaming:
+            if self._runner.streaming:
                 raise
             with RepeatedDraws():
-                made = make()
-            return self._fake_mode.copied(made) if isinstance(made, nn.Module) else made
+                result = make()
+            return self._fake_mode.copied(result) if isinstance(result, nn.Module) else result
 
     def _load_problem(self, file: str) -> _RunnableFile:
-        problem = load_problem(read_problem(self._bench.directory / file))
+        problem = load_problem(read_problem(self._runner.directory / file))
         self._inputs[file] = problem.get_inputs
         return _RunnableFile(problem.build, problem.get_inputs)
 
     def _load_component(self, file: str) -> _RunnableFile:
-        module = load_component(self._files, self._bench, file, file).module
+        module = load_component(self._files, self._runner, file, file).module
         self._modules[file] = module
 
         def get_inputs() -> Inputs:
@@ -272,17 +272,17 @@ class DeviceGate:
     def _step_loader(self, step: StepFolder) -> Callable[[str], _RunnableFile]:
         def load(file: str) -> _RunnableFile:
             children = step.children.items()
-            known = {n: self._modules[c] for n, c in children if c in self._modules}
-            module = self._files.load_step(self._bench.directory / step.folder, known)
-            cls = require_attribute(module, "RefactoredModel", self._bench.directory)
+            modules = {n: self._modules[c] for n, c in children if c in self._modules}
+            module = self._files.load_step(self._runner.directory / step.folder, modules)
+            cls = require_attribute(module, "RefactoredModel", self._runner.directory)
             arguments = getattr(module, "get_init_inputs", None)
             return _RunnableFile(lambda: make_model(cls, arguments), self._inputs[step.parent])
 
         return load
 
     def _load_composed(self, file: str) -> _RunnableFile:
-        module = self._files.load(self._bench.directory / file)
-        cls = require_attribute(module, "ComposedModel", self._bench.directory)
+        module = self._files.load(self._runner.directory / file)
+        cls = require_attribute(module, "ComposedModel", self._runner.directory)
         return _RunnableFile(cls, self._inputs[ORIGINAL])
 
 
@@ -305,17 +305,17 @@ class ShapeOnlyMode(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if func in _RECURRENT and len(args) == _ARGUMENTS:
-            given = tensors(args)
+            inputs = tensors(args)
             packed = isinstance(args[3], list | tuple)
-            if not packed and len({tensor.device for tensor in given}) > 1:
-                torch.cat([tensor.flatten() for tensor in given])  # raises under PlacementWatch
+            if not packed and len({tensor.device for tensor in inputs}) > 1:
+                torch.cat([tensor.flatten() for tensor in inputs])  # raises under PlacementWatch
             if not packed:
                 return recurrent_by_shape(*args)
         if func in _CELLS:
             states = tensors(args[1])
             torch.cat([tensor.flatten() for tensor in tensors(args)])  # raises across devices
-            made = tuple(map(torch.empty_like, states))
-            return made if func is torch.lstm_cell else made[0]
+            results = tuple(map(torch.empty_like, states))
+            return results if func is torch.lstm_cell else results[0]
         if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
             return torch.empty_like(args[0])
         return func(*args, **(kwargs or {}))

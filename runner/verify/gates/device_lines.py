@@ -31,15 +31,15 @@ class PlacementWatch(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = tensors([args, kwargs])
+        inputs = tensors([args, kwargs])
         try:
             result = func(*args, **kwargs)
         except Exception:
-            self.fault = self._explain(func, given)
+            self.fault = self._explain(func, inputs)
             raise
-        made = [tensor for tensor in tensors(result) if tensor.device.type == "cpu"]
-        line = self._line_of(given) if made else None
-        for tensor in made:
+        new_tensors = [tensor for tensor in tensors(result) if tensor.device.type == "cpu"]
+        line = self._line_of(inputs) if new_tensors else None
+        for tensor in new_tensors:
             self._lines.setdefault(id(tensor), (tensor, line or self._current_line()))
         return result
 
@@ -48,27 +48,27 @@ class PlacementWatch(TorchDispatchMode):
         line = self._line_of([tensor])
         return f"{self._describe_line(line)} makes it: {_HINT}" if line else _HINT
 
-    def _explain(self, func: Any, given: list[torch.Tensor]) -> str | None:
-        here = self._describe_line(self._current_line())
-        on_cpu = [tensor for tensor in given if tensor.device.type == "cpu" and tensor.dim()]
-        others = {str(tensor.device) for tensor in given if tensor.device.type != "cpu"}
-        if on_cpu and others:
-            device, line = min(others), self._line_of(on_cpu)
+    def _explain(self, func: Any, inputs: list[torch.Tensor]) -> str | None:
+        current_line = self._describe_line(self._current_line())
+        on_cpu = [tensor for tensor in inputs if tensor.device.type == "cpu" and tensor.dim()]
+        devices = {str(tensor.device) for tensor in inputs if tensor.device.type != "cpu"}
+        if on_cpu and devices:
+            device, line = min(devices), self._line_of(on_cpu)
             if line is None:
-                return f"{here} mixes a tensor on cpu with one on {device}: {_HINT}"
-            made = self._describe_line(line)
-            mixes = "mixes it" if made == here else f"{here} mixes it"
-            return f"{made} makes a tensor on cpu and {mixes} with one on {device}: {_HINT}"
+                return f"{current_line} mixes a tensor on cpu with one on {device}: {_HINT}"
+            origin = self._describe_line(line)
+            mixes = "mixes it" if origin == current_line else f"{current_line} mixes it"
+            return f"{origin} makes a tensor on cpu and {mixes} with one on {device}: {_HINT}"
         if func in _VIEWS and not on_cpu:
             return (
-                f"{here}: .view() of a tensor with strides {list(given[0].stride())}, a layout that"
+                f"{current_line}: .view() of a tensor with strides {list(inputs[0].stride())}, a layout that"
                 f" the CPU does not give it: call .contiguous() before it, or .reshape() instead"
             )
         return None
 
-    def _line_of(self, given: Iterable[torch.Tensor]) -> Line | None:
-        known = (self._lines[id(tensor)][1] for tensor in given if id(tensor) in self._lines)
-        return next(known, None)
+    def _line_of(self, candidates: Iterable[torch.Tensor]) -> Line | None:
+        lines = (self._lines[id(tensor)][1] for tensor in candidates if id(tensor) in self._lines)
+        return next(lines, None)
 
     def _current_line(self) -> Line | None:
         """Return the innermost line of the directory that is running."""

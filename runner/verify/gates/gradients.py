@@ -15,7 +15,7 @@ CLEAR_EFFECT = 10.0
 
 
 def find_weak_weights(
-    bench: ForwardRunner, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
+    runner: ForwardRunner, model: nn.Module, inputs: Inputs, weights: dict[str, torch.Tensor]
 ) -> list[str]:
     """Return the weights whose small changes an output hardly shows; all, if it has no gradients.
 
@@ -24,23 +24,25 @@ def find_weak_weights(
     """
     frozen = [tensor for tensor in weights.values() if not tensor.requires_grad]
     try:
-        with foreign_code("original.py: weights", bench.directory):
+        with foreign_code("original.py: weights", runner.directory):
             for tensor in frozen:
                 tensor.requires_grad_()
-        output, _ = bench.forward("original.py: forward", model, inputs, 0, gradients=True)
-        with foreign_code("original.py: backward", bench.directory), torch.enable_grad():
-            outputs = [each for each in tensors(output) if each.requires_grad]
-            signs = [_signs_by_tolerance(each.detach()) for each in outputs]
-            found = torch.autograd.grad(outputs, list(weights.values()), signs, allow_unused=True)
+        output, _ = runner.forward("original.py: forward", model, inputs, 0, gradients=True)
+        with foreign_code("original.py: backward", runner.directory), torch.enable_grad():
+            outputs = [result for result in tensors(output) if result.requires_grad]
+            signs = [_signs_by_tolerance(result.detach()) for result in outputs]
+            gradients = torch.autograd.grad(
+                outputs, list(weights.values()), signs, allow_unused=True
+            )
     except CannotJudge:
         return list(weights)
     finally:
         for tensor in frozen:
             tensor.requires_grad_(False)
-    enough = CLEAR_EFFECT * sum(each.numel() for each in outputs) ** 0.5
+    enough = CLEAR_EFFECT * sum(result.numel() for result in outputs) ** 0.5
     return [
         name
-        for (name, weight), gradient in zip(weights.items(), found, strict=True)
+        for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
         if gradient is None or not abs(_change(weight.detach(), gradient)) > enough
     ]
 

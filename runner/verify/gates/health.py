@@ -87,27 +87,31 @@ def _as_orderable(piece: torch.Tensor) -> torch.Tensor:
     return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
 
 
-def inputs_without_effect(seen: ForwardObservation) -> list[str]:
+def inputs_without_effect(observation: ForwardObservation) -> list[str]:
     """Return a remark for each input that no operation carries to an output."""
-    return [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
+    return [
+        f"input {n} reaches no output"
+        for n, is_used in enumerate(observation.inputs_used)
+        if not is_used
+    ]
 
 
-def weights_without_effect(seen: ForwardObservation, model: nn.Module) -> list[str]:
+def weights_without_effect(observation: ForwardObservation, model: nn.Module) -> list[str]:
     """Return a remark that names the weights that no operation carries to an output."""
     weights = dict(model.named_parameters())
-    unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
+    unused = [n for n, t in weights.items() if t.numel() and n not in observation.weights_used]
     if not unused:
         return []
-    some = f"{len(unused)} of {counted(len(weights), 'weight')}"
-    return [f"{some} reach no output: {_join_names(unused)}"]
+    share = f"{len(unused)} of {counted(len(weights), 'weight')}"
+    return [f"{share} reach no output: {_join_names(unused)}"]
 
 
 def find_blind_spots(
-    bench: ForwardRunner,
+    runner: ForwardRunner,
     model: nn.Module,
     inputs: SharedInputs,
     output: object,
-    seen: ForwardObservation,
+    observation: ForwardObservation,
     draw: Callable[[int], Inputs],
 ) -> Health:
     """Change one input or weight at a time and report the changes that no output shows.
@@ -116,51 +120,51 @@ def find_blind_spots(
     forward may have changed its state.
     """
     health = Health()
-    left = count_repeated_forwards(seen.trace.effort)
+    remaining = count_repeated_forwards(observation.trace.effort)
 
-    def unchanged(given: Inputs) -> bool:
+    def output_is_unchanged(changed_inputs: Inputs) -> bool:
         try:
-            changed, _ = bench.forward("original.py: forward", model, given, 0)
+            changed, _ = runner.forward("original.py: forward", model, changed_inputs, 0)
         except CannotJudge:
             return False  # the model rejects the changed input, so it depends on it
         return not outputs_differ(output, changed, STEP)
 
     too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
-    if not left or too_large or _shares_memory(output, model, inputs.get()):
+    if not remaining or too_large or _shares_memory(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
-    other = tensors(list(draw(_CHANGED_SEED)))
-    for n, used in enumerate(seen.inputs_used):
-        if not left:
+    other_draw = tensors(list(draw(_CHANGED_SEED)))
+    for n, is_used in enumerate(observation.inputs_used):
+        if not remaining:
             health.not_examined.append(f"the effect of input {n} and what follows")
             return health
-        changed = _replace_input(inputs.get(), n, other)
-        if used and changed is not None:
-            left -= 1
-            if unchanged(changed):
+        changed = _replace_input(inputs.get(), n, other_draw)
+        if is_used and changed is not None:
+            remaining -= 1
+            if output_is_unchanged(changed):
                 health.notes.append(f"changing input {n} {_TOO_SMALL}")
     weights: dict[str, torch.Tensor] = {  # no buffers: one may serve another mode
         name: weight
         for name, weight in model.named_parameters()
-        if name in seen.weights_used
+        if name in observation.weights_used
         and weight.is_floating_point()
         and weight.element_size() > 1
         and not has_overlap(weight)
     }
     suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
     large = len(weights) - len(suspects)
-    if len(weights) > left >= FORWARDS and _backward_bytes(weights, seen) <= KEPT_BYTES:
-        left -= FORWARDS
-        suspects = find_weak_weights(bench, model, inputs.get(), weights)
+    if len(weights) > remaining >= FORWARDS and _backward_bytes(weights, observation) <= KEPT_BYTES:
+        remaining -= FORWARDS
+        suspects = find_weak_weights(runner, model, inputs.get(), weights)
     blind = []
-    for name in suspects[:left]:
+    for name in suspects[:remaining]:
         weight = weights[name].data
         before = weight.clone()
-        move_values(weight, torch.Generator().manual_seed(_CHANGED_SEED), most=1.0)
-        if unchanged(inputs.get()):
+        move_values(weight, torch.Generator().manual_seed(_CHANGED_SEED), limit=1.0)
+        if output_is_unchanged(inputs.get()):
             blind.append(name)
         weight.copy_(before)
-    if unknown := large + max(0, len(suspects) - left):
+    if unknown := large + max(0, len(suspects) - remaining):
         part = "" if unknown == len(weights) else f"{unknown} of "
         effect = f"the effect of {part}{counted(len(weights), 'weight')}"
         health.not_examined.append(effect)
@@ -170,14 +174,14 @@ def find_blind_spots(
     return health
 
 
-def _backward_bytes(weights: dict[str, torch.Tensor], seen: ForwardObservation) -> int:
+def _backward_bytes(weights: dict[str, torch.Tensor], observation: ForwardObservation) -> int:
     """Return an upper bound of the bytes of a backward pass, besides the weights.
 
     It counts all results of the forward, the gradients, and one contribution to each gradient: even
     if only a part of a weight is used, its contribution is as large as the weight.
     """
-    made = [meta for event in seen.trace.events for meta in event.operation.outputs]
-    computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in made)
+    results = [meta for event in observation.trace.events for meta in event.operation.outputs]
+    computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in results)
     return computed + 2 * sum(weight.nbytes for weight in weights.values())
 
 
@@ -186,17 +190,17 @@ def count_repeated_forwards(effort: int) -> int:
     return max(1, int(EXAMINING_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
 
 
-def _replace_input(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
+def _replace_input(inputs: Inputs, n: int, other_draw: list[torch.Tensor]) -> Inputs | None:
     """Return the inputs with another n-th tensor; None if no other value is possible."""
-    given = tensors(list(inputs))
-    mine = given[n]
-    new = other[n] if n < len(other) else mine
-    if new.shape != mine.shape or torch.equal(new, mine):
-        if not mine.is_floating_point():
+    input_tensors = tensors(list(inputs))
+    current = input_tensors[n]
+    replacement = other_draw[n] if n < len(other_draw) else current
+    if replacement.shape != current.shape or torch.equal(replacement, current):
+        if not current.is_floating_point():
             return None
-        new = mine.detach().clone()
-        move_values(new, torch.Generator().manual_seed(_CHANGED_SEED), most=1.0)
-    replaced: Inputs = _replace_tensor(inputs, mine, new)
+        replacement = current.detach().clone()
+        move_values(replacement, torch.Generator().manual_seed(_CHANGED_SEED), limit=1.0)
+    replaced: Inputs = _replace_tensor(inputs, current, replacement)
     return replaced
 
 
@@ -212,8 +216,10 @@ def _replace_tensor(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
 
 def _shares_memory(output: object, model: nn.Module, inputs: Inputs) -> bool:
     """Return whether another forward could write into this output."""
-    mine = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
-    return bool(mine & {t.untyped_storage().data_ptr() for t in _writable_tensors(model, inputs)})
+    storages = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
+    return bool(
+        storages & {t.untyped_storage().data_ptr() for t in _writable_tensors(model, inputs)}
+    )
 
 
 def _writable_tensors(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
@@ -224,5 +230,5 @@ def _writable_tensors(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor
 
 
 def _join_names(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
+    suffix = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + suffix

@@ -56,7 +56,7 @@ class Mutant:
 
 
 def mutants_of(
-    path: Path, call: RecordedCall, instance: nn.Module, bench: ForwardRunner, files: AnyFiles
+    path: Path, call: RecordedCall, instance: nn.Module, runner: ForwardRunner, files: AnyFiles
 ) -> Iterator[Mutant]:
     """Yield all mutants of a kernel file that is called in this way."""
     if call.outputs:
@@ -69,7 +69,7 @@ def mutants_of(
     if pair := _find_swappable_inputs(inputs):
         change = f"inputs {pair[0]} and {pair[1]} in each other's place"
         yield Mutant("swapped", change, lambda _: _swap_inputs(*pair))
-    yield from _attribute_mutants(path, call, instance, bench, files)
+    yield from _attribute_mutants(path, call, instance, runner, files)
 
 
 def _describe_enlargement(output: TensorMeta) -> str:
@@ -94,13 +94,13 @@ def _skip_operation(n: int) -> WrongKernel:
     return lambda use: tensors(list(use.args))[n].clone()
 
 
-def _swap_inputs(one: int, other: int) -> WrongKernel:
-    def wrong(use: ReplayCall) -> Any:
-        given = tensors(list(use.args))
-        places = {id(given[one]): given[other], id(given[other]): given[one]}
+def _swap_inputs(first: int, second: int) -> WrongKernel:
+    def call_swapped(use: ReplayCall) -> Any:
+        inputs = tensors(list(use.args))
+        places = {id(inputs[first]): inputs[second], id(inputs[second]): inputs[first]}
         return use.forward(*_map_tensors(use.args, lambda t: places.get(id(t), t)), **use.kwargs)
 
-    return wrong
+    return call_swapped
 
 
 def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -114,11 +114,11 @@ def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> 
 
 
 def _attribute_mutants(
-    path: Path, call: RecordedCall, instance: nn.Module, bench: ForwardRunner, files: AnyFiles
+    path: Path, call: RecordedCall, instance: nn.Module, runner: ForwardRunner, files: AnyFiles
 ) -> Iterator[Mutant]:
     """Yield mutants that give the same shapes; if there are none, one that cannot run."""
     doomed: list[Mutant] = []
-    found = 0
+    count = 0
     source = read_file(path)
 
     def build(text: str) -> nn.Module:
@@ -130,27 +130,27 @@ def _attribute_mutants(
     for change, text in edits(source):
         changed = partial(build, text)
         fate = _predict_fate(changed, call, instance) if runs_without_values else None
-        mutant = Mutant("attribute", change, _rebuild(changed, bench, change), fate)
+        mutant = Mutant("attribute", change, _rebuild(changed, runner, change), fate)
         if fate is None:
             yield mutant
-            found += 1
-            if found == _MAX_ATTRIBUTES:
+            count += 1
+            if count == _MAX_ATTRIBUTES:
                 return
         else:
             doomed.append(mutant)
-    if not found and doomed:
+    if not count and doomed:
         yield min(doomed, key=lambda mutant: mutant.fate != "shapes")
 
 
 def _rebuild(
-    build: Callable[[], nn.Module], bench: ForwardRunner, change: str
+    build: Callable[[], nn.Module], runner: ForwardRunner, change: str
 ) -> Callable[[nn.Module], WrongKernel]:
-    def wrong(instance: nn.Module) -> WrongKernel:
-        model = bench.build_bare(f"the kernel in which {change}", build, 0)
+    def load_mutant(instance: nn.Module) -> WrongKernel:
+        model = runner.build_bare(f"the kernel in which {change}", build, 0)
         transfer_weights(weights_of(instance), model, {name: name for name in weights_of(model)})
         return lambda use: model(*use.args, **use.kwargs)
 
-    return wrong
+    return load_mutant
 
 
 def _predict_fate(

@@ -46,25 +46,25 @@ class LoadedStep:
         )
 
     def find_children(
-        self, model: nn.Module, bench: ForwardRunner
+        self, model: nn.Module, runner: ForwardRunner
     ) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file in the step) of each child."""
-        folder = bench.directory / self.step.folder / CHILDREN
-        return find_components(model, folder, bench.directory)
+        folder = runner.directory / self.step.folder / CHILDREN
+        return find_components(model, folder, runner.directory)
 
-    def component_files(self, found: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
+    def component_files(self, children: dict[str, tuple[nn.Module, str]]) -> dict[str, str]:
         """Return module path -> the component file that a child's file is a copy of."""
         return {
             path: self.step.children.get(file.rpartition("/")[2].removesuffix(".py")) or file
-            for path, (_, file) in found.items()
+            for path, (_, file) in children.items()
         }
 
 
 class NestedSteps:
     """Steps that passed on their own inputs and wait for the model to call their parents."""
 
-    def __init__(self, bench: ForwardRunner, spill: DiskCache, findings: Findings) -> None:
-        self._bench, self._spill, self._findings = bench, spill, findings
+    def __init__(self, runner: ForwardRunner, disk_cache: DiskCache, findings: Findings) -> None:
+        self._runner, self._disk_cache, self._findings = runner, disk_cache, findings
         self._pending: dict[str, LoadedStep] = {}
 
     def add(self, opened: LoadedStep) -> None:
@@ -87,66 +87,66 @@ class NestedSteps:
     def _wrap_forward(
         self, component: str, module: nn.Module, forward: Callable[..., Any]
     ) -> Callable[..., Any]:
-        def watched(*args: Any, **kwargs: Any) -> Any:
+        def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
             opened = self._pending.pop(component, None)
             if opened is None:
                 return forward(*args, **kwargs)
             with without_modes():
-                held, begin = snapshot_weights(module), self._bench.save_generators()
+                weights, begin = snapshot_weights(module), self._runner.save_generators()
                 before = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
             output = forward(*args, **kwargs)
-            with without_modes(), self._bench.streaming or nullcontext():
-                end = self._bench.save_generators()
-                where = opened.step.folder
-                alone = f"{where} ran on inputs of its own alone: "
+            with without_modes(), self._runner.streaming or nullcontext():
+                end = self._runner.save_generators()
+                folder = opened.step.folder
+                prefix = f"{folder} ran on inputs of its own alone: "
                 if any(tensor._version != version for tensor, version in before):
-                    self._findings.note(f"{alone}{component} writes into its inputs")
+                    self._findings.note(f"{prefix}{component} writes into its inputs")
                 else:
-                    state = copy_buffers(module) if self._bench.options.mode == "train" else {}
-                    with self._hold_output(plain(output), [args, kwargs, held]) as expected:
+                    buffers = copy_buffers(module) if self._runner.options.mode == "train" else {}
+                    with self._hold_output(plain(output), [args, kwargs, weights]) as expected:
                         if expected is None and output is not None:
-                            self._findings.note(f"{alone}no room beside the model")
+                            self._findings.note(f"{prefix}no room beside the model")
                         else:
-                            with self._findings.record_cannot_judge("step", where):
+                            with self._findings.record_cannot_judge("step", folder):
                                 opened.total |= self._compare_step(
-                                    opened, held, state, args, kwargs, expected, begin
+                                    opened, weights, buffers, args, kwargs, expected, begin
                                 )
-                                self._findings.record_comparison("step", where, opened.total)
+                                self._findings.record_comparison("step", folder, opened.total)
                 end()
             return output
 
-        return watched
+        return forward_and_judge
 
-    def _hold_output(self, output: object, others: object) -> AbstractContextManager[object]:
+    def _hold_output(self, output: object, shared: object) -> AbstractContextManager[object]:
         """Return a context with the parent's output, in memory or on disk while the step runs."""
-        if self._spill.may_stay(size_of(output)):
+        if self._disk_cache.may_stay(size_of(output)):
             return nullcontext(output)
-        return self._spill.free_memory(output, others)
+        return self._disk_cache.free_memory(output, shared)
 
     def _compare_step(
         self,
         opened: LoadedStep,
-        held: Weights,
-        state: Weights,
+        weights: Weights,
+        buffers: Weights,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         expected: object,
         begin: Callable[[], None],
     ) -> Difference:
-        bench, file = self._bench, f"{opened.step.folder}/refactored.py"
-        model = bench.build_bare(f"{file}: RefactoredModel", opened.build_refactored, 0)
-        with foreign_code(f"{opened.step.folder}/weight_map.json", bench.directory):
-            transfer_weights(held, model, opened.mapping)
-        found = opened.find_children(model, bench)
-        modules = {path: module for path, (module, _) in found.items()}
+        runner, file = self._runner, f"{opened.step.folder}/refactored.py"
+        model = runner.build_bare(f"{file}: RefactoredModel", opened.build_refactored, 0)
+        with foreign_code(f"{opened.step.folder}/weight_map.json", runner.directory):
+            transfer_weights(weights, model, opened.mapping)
+        children = opened.find_children(model, runner)
+        modules = {path: module for path, (module, _) in children.items()}
         begin()
         with (
-            foreign_code(f"{file}: forward", bench.directory),
-            self.watch_modules(modules, opened.component_files(found)),
+            foreign_code(f"{file}: forward", runner.directory),
+            self.watch_modules(modules, opened.component_files(children)),
         ):
             actual = plain(model(*args, **kwargs))
         difference = compare(expected, actual, STEP)
-        difference |= compare_state(state, model, opened.mapping)
+        difference |= compare_state(buffers, model, opened.mapping)
         if difference.reason:
             return replace(difference, reason=IN_THE_MODEL + difference.reason)
         return difference

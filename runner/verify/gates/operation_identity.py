@@ -86,14 +86,14 @@ def bind_arguments(
 
     Arguments that only take results are called `out`, as most of them are.
     """
-    for n, (name, has_default, default, written, is_out) in enumerate(_schema_arguments(func)):
+    for n, (name, has_default, default, is_written, is_out) in enumerate(_schema_arguments(func)):
         if n < len(args):
-            yield BoundArgument(name, args[n], written, tensors(args[n]))
+            yield BoundArgument(name, args[n], is_written, tensors(args[n]))
         elif name in kwargs:
-            shown = "out" if is_out else name
-            yield BoundArgument(shown, kwargs[name], written, tensors(kwargs[name]))
+            label = "out" if is_out else name
+            yield BoundArgument(label, kwargs[name], is_written, tensors(kwargs[name]))
         elif has_default:
-            yield BoundArgument(name, default, written, [])
+            yield BoundArgument(name, default, is_written, [])
 
 
 def identify_operation(
@@ -104,22 +104,28 @@ def identify_operation(
 ) -> DispatchedOperation:
     """Return an operation, equal for all its spellings: in place or not, copy or scatter."""
     if name in COPIES | SCATTERS | FILLS:
-        return _identify_copy(name, {each.name: each.value for each in bound}, shapes, outputs)
+        return _identify_copy(
+            name, {argument.name: argument.value for argument in bound}, shapes, outputs
+        )
     plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
-    number = "other" if plain in _COMMUTES else "self"
-    given = next((shapes[id(t)][0] for each in bound for t in each.tensors), ())
-    rank = len(given) + (plain == "stack")
-    sizes = {each.name: each.value for each in bound}
+    scalar_name = "other" if plain in _COMMUTES else "self"
+    first_shape = next((shapes[id(t)][0] for argument in bound for t in argument.tensors), ())
+    rank = len(first_shape) + (plain == "stack")
+    sizes = {argument.name: argument.value for argument in bound}
     attributes = tuple(
-        f"{number if each.name == 'self' else each.name}="
-        f"{_format_literal(_normalize_value(each, rank, sizes))}"
-        for each in bound
-        if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
+        f"{scalar_name if argument.name == 'self' else argument.name}="
+        f"{_format_literal(_normalize_value(argument, rank, sizes))}"
+        for argument in bound
+        if not argument.tensors
+        and argument.value is not None
+        and argument.name not in _NOT_ATTRIBUTES
     )
     if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
         plain, attributes = "rand_like", ()
-    inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
+    inputs = tuple(
+        shapes[id(t)] for argument in bound if argument.name != "out" for t in argument.tensors
+    )
     if plain in _MIRRORED and len(inputs) == 2:
         mirror = _MIRRORED[plain]
         inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]

@@ -34,16 +34,16 @@ _NAMESPACES = {"torch", "F", "Tensor"}
 ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
-def parse_file(path: Path, where: str) -> ast.Module:
+def parse_file(path: Path, label: str) -> ast.Module:
     """Return a source file's syntax tree; CannotJudge if it is missing or no Python."""
     try:
         return ast.parse(read_file(path))
     except OSError as error:
-        raise CannotJudge(f"{where}: {error.strerror or error}") from error
+        raise CannotJudge(f"{label}: {error.strerror or error}") from error
     except SyntaxError as error:
-        raise CannotJudge(f"{where}:{error.lineno}: SyntaxError: {error.msg}") from error
+        raise CannotJudge(f"{label}:{error.lineno}: SyntaxError: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise CannotJudge(f"{where}: {type(error).__name__}: {error}") from error
+        raise CannotJudge(f"{label}: {type(error).__name__}: {error}") from error
 
 
 def dump_code(tree: ast.Module) -> str:
@@ -67,18 +67,19 @@ def import_fault(tree: ast.Module) -> str | None:
     return None
 
 
-def parent_fault(tree: ast.Module, cls: str) -> str | None:
+def parent_fault(tree: ast.Module, class_name: str) -> str | None:
     """Return the first fault of a parent's methods: anything but child calls, views and packing."""
-    found = next(
-        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls), None
+    class_node = next(
+        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name),
+        None,
     )
-    if found is None:
-        return f"no class {cls}"
-    functions = [node for node in found.body if isinstance(node, ast.FunctionDef)]
+    if class_node is None:
+        return f"no class {class_name}"
+    functions = [node for node in class_node.body if isinstance(node, ast.FunctionDef)]
     methods = {node.name for node in functions}
     helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if "forward" not in methods:
-        return f"{cls} has no forward"
+        return f"{class_name} has no forward"
     constants = {
         name.id
         for node in tree.body
@@ -108,8 +109,10 @@ class _ParentMethod:
         self.numbers: set[str] = set(constants)
 
     def fault(self, function: ast.FunctionDef) -> str | None:
-        given = function.args
-        self.locals |= {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+        arguments = function.args
+        self.locals |= {
+            a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        }
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
@@ -129,8 +132,8 @@ class _ParentMethod:
             if isinstance(node, ast.AugAssign) and self._is_number(node.target):
                 return None if self._is_number(node.value) else "adds to a number what is none"
             ends = isinstance(node, ast.While) and not isinstance(node.test, ast.Constant)
-            known = ends or isinstance(node, _STATEMENTS)
-            return None if known else f"{type(node).__name__} statement"
+            is_allowed = ends or isinstance(node, _STATEMENTS)
+            return None if is_allowed else f"{type(node).__name__} statement"
         if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp):
             is_test = isinstance(node, ast.Compare) and all(
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
@@ -220,16 +223,16 @@ def _is_move(call: ast.Call) -> bool:
     """Return whether a call is `x.to(y.device)` or `x.to("cpu")`, without a dtype."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or call.keywords:
         return False
-    (place, *more) = call.args or (None,)
-    named = isinstance(place, ast.Attribute) and place.attr == "device"
-    return not more and (named or (isinstance(place, ast.Constant) and place.value == "cpu"))
+    (place, *extra) = call.args or (None,)
+    is_device = isinstance(place, ast.Attribute) and place.attr == "device"
+    return not extra and (is_device or (isinstance(place, ast.Constant) and place.value == "cpu"))
 
 
 def _nodes_in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
     """Return every statement and expression in source order, without errors that are raised."""
-    every = [node for statement in body for node in ast.walk(statement)]
-    errors = {id(part) for n in every if isinstance(n, ast.Raise) for part in ast.walk(n)}
-    nodes = [n for n in every if isinstance(n, ast.stmt | ast.expr) and id(n) not in errors]
+    all_nodes = [node for statement in body for node in ast.walk(statement)]
+    errors = {id(part) for n in all_nodes if isinstance(n, ast.Raise) for part in ast.walk(n)}
+    nodes = [n for n in all_nodes if isinstance(n, ast.stmt | ast.expr) and id(n) not in errors]
     return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 

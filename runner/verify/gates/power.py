@@ -59,25 +59,30 @@ class PowerGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: ForwardRunner,
-        spill: DiskCache,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         findings: Findings,
     ) -> None:
         self._files = files
-        self._layout, self._bench, self._spill, self._findings = layout, bench, spill, findings
+        self._layout, self._runner, self._disk_cache, self._findings = (
+            layout,
+            runner,
+            disk_cache,
+            findings,
+        )
         self._kernels = {path for path in layout.components if layout.is_kernel(path)}
         self._results: dict[str, list[MutantResult]] = {}
         self._faults: dict[str, str] = {}
-        self._smallest = self._smallest_steps(layout.steps) if bench.options.power else {}
+        self._smallest = self._smallest_steps(layout.steps) if runner.options.power else {}
 
     def make_recording(
-        self, where: str, found: dict[str, tuple[nn.Module, str]]
+        self, component: str, children: dict[str, tuple[nn.Module, str]]
     ) -> Recording | None:
         """Return a recorder for a forward; None if no kernel is to be judged by this comparison."""
-        if not self._kernels_to_judge(where):
+        if not self._kernels_to_judge(component):
             return None
-        modules = {path: module for path, (module, _) in found.items()}
-        return Recording(modules, self._spill, self._bench.options.device)
+        modules = {path: module for path, (module, _) in children.items()}
+        return Recording(modules, self._disk_cache, self._runner.options.device)
 
     def judge(self, comparison: Comparison, recording: Recording) -> None:
         """Judge each kernel that needs this comparison by all of its mutants."""
@@ -91,16 +96,16 @@ class PowerGate:
             if not calls:
                 continue
             self._faults.pop(kernel, None)
-            source = self._bench.directory / kernel
+            source = self._runner.directory / kernel
             instance = comparison.modules[paths[0]]
-            mutants = mutants_of(source, calls[0], instance, self._bench, self._files)
+            mutants = mutants_of(source, calls[0], instance, self._runner, self._files)
             self._results[kernel] = [
                 self._result(kernel, paths, mutant, comparison, recording) for mutant in mutants
             ]
 
     def finish(self) -> None:
         """Record the verdicts, once everything has run."""
-        if not self._bench.options.power:
+        if not self._runner.options.power:
             return
         reports = []
         for kernel in sorted(self._kernels):
@@ -129,17 +134,17 @@ class PowerGate:
             if any(kernel in step.children.values() for step in steps)
         }
 
-    def _kernels_to_judge(self, where: str) -> set[str]:
-        if not self._bench.options.power:
+    def _kernels_to_judge(self, component: str) -> set[str]:
+        if not self._runner.options.power:
             return set()
-        if where != MODEL:
-            return {kernel for kernel, home in self._smallest.items() if home == where}
-        seen = {
+        if component != MODEL:
+            return {kernel for kernel, home in self._smallest.items() if home == component}
+        noticed = {
             kernel
             for kernel, results in self._results.items()
             if KernelPower(component=kernel, mutants=results).is_noticed
         }
-        return self._kernels - seen
+        return self._kernels - noticed
 
     def _result(
         self,
@@ -149,27 +154,30 @@ class PowerGate:
         comparison: Comparison,
         recording: Recording,
     ) -> MutantResult:
-        told = partial(
+        make_result = partial(
             MutantResult, kind=mutant.kind, change=mutant.change, where=comparison.component
         )
         if mutant.fate:
-            return told(verdict="caught", caught_by=mutant.fate)
+            return make_result(verdict="caught", caught_by=mutant.fate)
         try:
-            with foreign_code(f"{kernel}: {mutant.change}", self._bench.directory), torch.no_grad():
+            with (
+                foreign_code(f"{kernel}: {mutant.change}", self._runner.directory),
+                torch.no_grad(),
+            ):
                 wrong = {path: mutant.make_wrong_kernel(comparison.modules[path]) for path in paths}
                 replayed = recording.replay(comparison.run, wrong)
         except CannotJudge:
-            return told(verdict="caught", caught_by="error")
+            return make_result(verdict="caught", caught_by="error")
         if outputs_differ(comparison.expected, replayed.output, comparison.tolerances):
-            return told(verdict="caught", caught_by="values")
+            return make_result(verdict="caught", caught_by="values")
         if beyond := _difference_beyond_doubt(comparison.expected, replayed.output):
             self._faults[kernel] = (
                 f"{comparison.component} compares as equal what is {beyond:.3g} off"
             )
         if comparison.bitwise and not are_identical(comparison.expected, replayed.output):
-            return told(verdict="caught", caught_by="bits")
+            return make_result(verdict="caught", caught_by="bits")
         reason, explanation = self._explain_uncaught(kernel, comparison, replayed)
-        return told(verdict="uncaught", reason=reason, explanation=explanation)
+        return make_result(verdict="uncaught", reason=reason, explanation=explanation)
 
     def _explain_uncaught(
         self, kernel: str, comparison: Comparison, replayed: ReplayOutcome
@@ -186,10 +194,10 @@ class PowerGate:
             return "absorbed", f"{', '.join(names)} gives the same for the wrong values"
         if _has_no_finite_value(comparison.expected):
             return "not_finite", "what is compared is NaN or infinite throughout"
-        if said := constant_output(comparison.expected):
-            return "constant", said
-        off = compare(comparison.expected, replayed.output, comparison.tolerances).max_diff
-        return "within_tolerance", f"what is compared is {off:.3g} off at most"
+        if remark := constant_output(comparison.expected):
+            return "constant", remark
+        max_diff = compare(comparison.expected, replayed.output, comparison.tolerances).max_diff
+        return "within_tolerance", f"what is compared is {max_diff:.3g} off at most"
 
 
 def can_be_seen_to_fail(difference: Difference, outside: list[str]) -> bool:
@@ -205,21 +213,21 @@ def _first_explanation(report: KernelPower) -> str:
 
 def _difference_beyond_doubt(expected: object, actual: object) -> float | None:
     """Return the largest difference that no tolerance may allow, found without `compare`."""
-    for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        if not is_tensor(one) or not is_tensor(other):
+    for (_, expected_leaf), (_, actual_leaf) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(expected_leaf) or not is_tensor(actual_leaf):
             continue
-        for piece, value in zip(pieces_of(one), pieces_of(other), strict=True):
+        for piece, value in zip(pieces_of(expected_leaf), pieces_of(actual_leaf), strict=True):
             if not piece.numel() or piece.is_complex():
                 continue
             right, wrong = piece.double(), value.to(piece.device).double()
-            off = (right - wrong).abs().nan_to_num(0.0, 0.0, 0.0)
-            beyond = off > BEYOND_DOUBT * (1 + right.abs().nan_to_num(0.0, 0.0, 0.0))
+            error = (right - wrong).abs().nan_to_num(0.0, 0.0, 0.0)
+            beyond = error > BEYOND_DOUBT * (1 + right.abs().nan_to_num(0.0, 0.0, 0.0))
             if bool(beyond.any()):
-                return float(off[beyond].max())
+                return float(error[beyond].max())
     return None
 
 
 def _has_no_finite_value(output: object) -> bool:
-    held = (leaf for _, leaf in leaves(output) if is_tensor(leaf))
-    pieces = (piece for leaf in held for piece in pieces_of(leaf) if piece.numel())
+    tensor_leaves = (leaf for _, leaf in leaves(output) if is_tensor(leaf))
+    pieces = (piece for leaf in tensor_leaves for piece in pieces_of(leaf) if piece.numel())
     return not any(bool(torch.isfinite(piece).any()) for piece in pieces)

@@ -49,19 +49,19 @@ class RootGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: ForwardRunner,
-        spill: DiskCache,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         tests: SelfTests,
         steps: StepGate,
         findings: Findings,
     ) -> None:
-        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
         self.tests, self.steps, self.findings = tests, steps, findings
         self._node = layout.tree.nodes[ROOT] if layout.tree else None
         self._component: ComponentFile | None = None
         self._has_same_inputs = False
         self._loaded_step: LoadedStep | None = None
-        self.self_test_reuse = SelfTestReuse(files, layout, bench, tests, findings)
+        self.self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
 
     def judge_own_inputs(self, inputs: SharedInputs) -> None:
         """Judge the root's own inputs; run its self-test now if they are not the author's.
@@ -72,54 +72,63 @@ class RootGate:
         root = self._node
         if root is None:
             return
-        alone = self.layout.is_kernel(root.path)
-        if self.self_test_reuse.needs_self_test(root.path) if alone else self._component is None:
+        is_kernel = self.layout.is_kernel(root.path)
+        if (
+            self.self_test_reuse.needs_self_test(root.path)
+            if is_kernel
+            else self._component is None
+        ):
             with (
                 self.findings.time_gate("self-test"),
                 self.findings.record_cannot_judge("self-test", root.path),
             ):
-                component = load_component(self.files, self.bench, root.path, root.path)
-                self._component = None if alone else component
+                component = load_component(self.files, self.runner, root.path, root.path)
+                self._component = None if is_kernel else component
                 self._has_same_inputs = self._has_original_inputs(component, inputs)
                 if not self._has_same_inputs:
-                    if not self.spill.has_room_for(size_of(list(inputs.get()))):
+                    if not self.disk_cache.has_room_for(size_of(list(inputs.get()))):
                         inputs.release()
-                    where = self.files, self.layout, self.bench, self.tests, self.findings
-                    run_self_test(root.path, *where)
-                elif alone:
+                    context = self.files, self.layout, self.runner, self.tests, self.findings
+                    run_self_test(root.path, *context)
+                elif is_kernel:
                     self.self_test_reuse.register(component)
-        given = tuple(map(meta_of, tensors(list(inputs.get()))))
+        input_metas = tuple(map(meta_of, tensors(list(inputs.get()))))
         contract = self.tests.contracts.get(root.path)
-        if contract and contract.inputs != given:
+        if contract and contract.inputs != input_metas:
             self.findings.record_verdict(
                 "self-test",
                 root.path,
                 f"get_inputs() gives {format_metas(contract.inputs)},"
-                f" the original's {format_metas(given)}",
+                f" the original's {format_metas(input_metas)}",
             )
 
     def _has_original_inputs(self, component: ComponentFile, inputs: SharedInputs) -> bool:
         """Return whether the own inputs are the author's to the bit; if so, record the contract."""
         try:
-            own = component.draw(0, repeated=False, again=True)
+            own_inputs = component.draw(0, repeated=False, reuse=True)
         except DifferentDrawError:
             return False
-        if not are_identical(tensors(list(own)), tensors(list(inputs.get()))):
+        if not are_identical(tensors(list(own_inputs)), tensors(list(inputs.get()))):
             return False
         model = component.build(0, bare=True)
-        note_contract(component, self.layout, model, own, self.tests, self.findings)
+        note_contract(component, self.layout, model, own_inputs, self.tests, self.findings)
         return True
 
     def judge(
-        self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs, trial: int
+        self,
+        expected: object,
+        weights: Weights,
+        weight_table: WeightTable,
+        inputs: SharedInputs,
+        trial: int,
     ) -> None:
         """Run the root's file as the original ran, then its step."""
         if self._component is None:
             return  # no file of its own, or a kernel file, which the composed model runs
         component = self._component
         try:
-            with foreign_code(component.path, self.bench.directory):
-                run = self._run(component, expected, held, known, inputs, trial)
+            with foreign_code(component.path, self.runner.directory):
+                run = self._run(component, expected, weights, weight_table, inputs, trial)
         except CannotJudge as error:
             self.findings.record_broken("composition", component.path, str(error))
             return
@@ -140,8 +149,8 @@ class RootGate:
         self,
         component: ComponentFile,
         expected: object,
-        held: Weights,
-        known: WeightTable,
+        weights: Weights,
+        weight_table: WeightTable,
         inputs: SharedInputs,
         trial: int,
     ) -> ParentRun:
@@ -150,44 +159,46 @@ class RootGate:
         model = component.build(trial, bare=True)
         names = self._node.weight_map or {name: name for name in weights_of(model)}
         if fault := weight_map_fault(
-            names, describe_weights(model), known, frozenset(known.entries)
+            names, describe_weights(model), weight_table, frozenset(weight_table.entries)
         ):
             self.findings.record_verdict("weights", component.path, fault)
-        with foreign_code(f"{component.path}: weight_map of {ROOT}", self.bench.directory):
-            transfer_weights(held, model, names)
-        mine, table = snapshot_weights(model), describe_weights(model)
-        given = SharedInputs(lambda: self._convert_inputs(component, inputs.get()))
-        what = f"{component.path}: forward on the original's inputs"
-        watch = self.bench.make_watch(model) if first else None
-        actual, seen = self.bench.forward(what, model, given.get(), trial, watch)
+        with foreign_code(f"{component.path}: weight_map of {ROOT}", self.runner.directory):
+            transfer_weights(weights, model, names)
+        root_weights, root_table = snapshot_weights(model), describe_weights(model)
+        root_inputs = SharedInputs(lambda: self._convert_inputs(component, inputs.get()))
+        label = f"{component.path}: forward on the original's inputs"
+        watch = self.runner.make_watch(model) if first else None
+        actual, observation = self.runner.forward(label, model, root_inputs.get(), trial, watch)
         if first and self._has_same_inputs:
             judge_output(component, self.layout, actual, self.tests, self.findings)
-        found = compare_with_control(_flatten(expected), _flatten(actual), COMPOSITION)
-        self.findings.record_comparison("composition", component.path, found)
-        if found.bitwise_equal:  # the bits are the same, so one copy of them is enough
-            kept = _rebuild_nesting(actual, iter(_flatten(expected)))
+        difference = compare_with_control(_flatten(expected), _flatten(actual), COMPOSITION)
+        self.findings.record_comparison("composition", component.path, difference)
+        if difference.bitwise_equal:  # the bits are the same, so one copy of them is enough
+            stored = _rebuild_nesting(actual, iter(_flatten(expected)))
         else:
-            kept = self.spill.store(actual)
-        state = copy_buffers(model) if self.bench.options.mode == "train" else {}
-        return ParentRun(given, kept, mine, table, state, seen, repeated=False)
+            stored = self.disk_cache.store(actual)
+        buffers = copy_buffers(model) if self.runner.options.mode == "train" else {}
+        return ParentRun(
+            root_inputs, stored, root_weights, root_table, buffers, observation, repeated=False
+        )
 
     def _convert_inputs(self, component: ComponentFile, inputs: Inputs) -> Inputs:
         """Return the author's inputs in the component's form: only tensors, or all arguments."""
         contract = self.tests.contracts.get(component.path)
-        whole = contract is not None and contract.argument_count == sum(map(len, inputs))
-        return inputs if whole else (tuple(tensors(list(inputs))), {})
+        takes_all = contract is not None and contract.argument_count == sum(map(len, inputs))
+        return inputs if takes_all else (tuple(tensors(list(inputs))), {})
 
 
 def _flatten(output: object) -> tuple[object, ...]:
     return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))
 
 
-def _rebuild_nesting(output: Any, others: Iterator[object]) -> object:
+def _rebuild_nesting(output: Any, replacements: Iterator[object]) -> object:
     """Return the same nesting with other tensors in it."""
     if is_tensor(output):
-        return next(others)
+        return next(replacements)
     if isinstance(output, dict):
-        return {key: _rebuild_nesting(item, others) for key, item in output.items()}
+        return {key: _rebuild_nesting(item, replacements) for key, item in output.items()}
     if type(output) in (tuple, list):
-        return type(output)(_rebuild_nesting(item, others) for item in output)
+        return type(output)(_rebuild_nesting(item, replacements) for item in output)
     return output

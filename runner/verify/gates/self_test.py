@@ -64,23 +64,25 @@ class ComponentFile:
 
     path: str
     module: ModuleType
-    bench: ForwardRunner
+    runner: ForwardRunner
     input_metas: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
     """Shapes and dtypes of the first inputs that it drew."""
 
     def build(self, trial: int, *, bare: bool = False) -> nn.Module:
         """Return a new Model; `bare` if its weights will be replaced anyway."""
         names = self.module.__dict__
-        build = self.bench.build_bare if bare else self.bench.build
+        build = self.runner.build_bare if bare else self.runner.build
 
         def make() -> Any:
-            streamed = self.bench.streaming is not None  # streamed draws are repeated blocks anyway
+            streamed = (
+                self.runner.streaming is not None
+            )  # streamed draws are repeated blocks anyway
             with nullcontext() if streamed else RepeatedDraws():
                 return make_model(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
 
-    def draw(self, trial: int, *, repeated: bool = True, again: bool = False) -> Inputs:
+    def draw(self, trial: int, *, repeated: bool = True, reuse: bool = False) -> Inputs:
         """Return new inputs; with `repeated`, large tensors may repeat one block of random numbers.
 
         With `reuse`, return tensors that its parent or the author drew and that are still in
@@ -95,12 +97,12 @@ class ComponentFile:
                 )
             return tuple(inputs), {}
 
-        what = f"{self.path}: get_inputs()"
-        inputs = self.bench.draw(what, get_inputs, trial, repeated=repeated, again=again)
-        drawn = tuple(map(meta_of, tensors(list(inputs))))
-        if self.input_metas.setdefault("first", drawn) != drawn:
+        label = f"{self.path}: get_inputs()"
+        inputs = self.runner.draw(label, get_inputs, trial, repeated=repeated, reuse=reuse)
+        metas = tuple(map(meta_of, tensors(list(inputs))))
+        if self.input_metas.setdefault("first", metas) != metas:
             first = format_metas(self.input_metas["first"])
-            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {format_metas(drawn)}")
+            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {format_metas(metas)}")
         return inputs
 
 
@@ -111,49 +113,49 @@ def make_model(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
 
 
 def load_component(
-    files: AnyFiles, bench: ForwardRunner, path: str, component: str
+    files: AnyFiles, runner: ForwardRunner, path: str, component: str
 ) -> ComponentFile:
     """Run a component's file; CannotJudge if it lacks a function that the verdict is based on."""
-    module = files.load(bench.directory / path)
+    module = files.load(runner.directory / path)
     for name in ("Model", "get_inputs"):
-        require_attribute(module, name, bench.directory)
-    return ComponentFile(component, module, bench)
+        require_attribute(module, name, runner.directory)
+    return ComponentFile(component, module, runner)
 
 
 def run_self_test(
     component: str,
     files: AnyFiles,
     layout: Layout,
-    bench: ForwardRunner,
+    runner: ForwardRunner,
     tests: SelfTests,
     findings: Findings,
 ) -> None:
     """Run one component on its own inputs; free everything that it allocated afterwards."""
     with (
         findings.record_cannot_judge("self-test", component),
-        foreign_code(component, bench.directory),
+        foreign_code(component, runner.directory),
     ):
-        loaded = load_component(files, bench, component, component)
-        trial = bench.last_trial if bench.standalone else 0
-        model = loaded.build(trial)
-        if bench.standalone:
-            bench.vary(model, trial)
-        inputs = loaded.draw(trial)
-        note_contract(loaded, layout, model, inputs, tests, findings)
+        component_file = load_component(files, runner, component, component)
+        trial = runner.last_trial if runner.standalone else 0
+        model = component_file.build(trial)
+        if runner.standalone:
+            runner.vary(model, trial)
+        inputs = component_file.draw(trial)
+        note_contract(component_file, layout, model, inputs, tests, findings)
         if not layout.is_kernel(component):
-            output, _ = bench.forward(f"{component}: forward", model, inputs, trial)
-            judge_output(loaded, layout, output, tests, findings)
+            output, _ = runner.forward(f"{component}: forward", model, inputs, trial)
+            judge_output(component_file, layout, output, tests, findings)
             return
-        watch = bench.make_watch(model)
-        output, _ = bench.forward(f"{component}: forward", model, inputs, trial, watch)
-        judge_output(loaded, layout, output, tests, findings)
+        watch = runner.make_watch(model)
+        output, _ = runner.forward(f"{component}: forward", model, inputs, trial, watch)
+        judge_output(component_file, layout, output, tests, findings)
         events = watch.trace.events
         contract = tests.contracts[component]
         tests.contracts[component] = replace(contract, operations=count_operation_names(events))
         del output
         findings.record_verdict("rules", component, watch.retained_tensor_fault())
-        if bench.standalone:
-            bench.standalone.judge_operation(component, model, events)
+        if runner.standalone:
+            runner.standalone.judge_operation(component, model, events)
 
 
 def note_contract(
@@ -165,14 +167,16 @@ def note_contract(
     findings: Findings,
 ) -> None:
     """Record a component's contract; compare its inputs and weights with the tree's instances."""
-    given = tensors(list(inputs))
+    input_tensors = tensors(list(inputs))
     contract = Contract(
-        tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given), len(inputs[0])
+        tuple(map(meta_of, input_tensors)),
+        tuple(tuple(t.stride()) for t in input_tensors),
+        len(inputs[0]),
     )
     tests.contracts[component.path] = contract
-    held = weights_of(model)
-    weights = {name: list(tensor.shape) for name, tensor in held.items()}
-    dtypes = {name: dtype_name(tensor.dtype) for name, tensor in held.items()}
+    own_weights = weights_of(model)
+    weights = {name: list(tensor.shape) for name, tensor in own_weights.items()}
+    dtypes = {name: dtype_name(tensor.dtype) for name, tensor in own_weights.items()}
     for node in layout.nodes(component.path):
         if documented_inputs(node) != contract.inputs:
             findings.record_verdict(
@@ -207,23 +211,25 @@ def judge_output(
     )
     fault = f"no {missing}()" if missing else _shape_fault(component, results)
     for node in layout.nodes(component.path):
-        said = _read_metas(node.output_shapes, node.output_dtypes)
-        if fault is None and said != results:
-            fault = f"gives {format_metas(results)}, the tree says {format_metas(said)} ({node.id})"
+        tree_metas = _read_metas(node.output_shapes, node.output_dtypes)
+        if fault is None and tree_metas != results:
+            fault = f"gives {format_metas(results)}, the tree says {format_metas(tree_metas)} ({node.id})"
     if not results:
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
-    bad = sum(count_not_finite(tensor) for tensor in tensors(output))
-    if bad and fault is None:
-        tests.not_finite[component.path] = f"{NOT_FINITE} in {counted(bad, 'element')}"
+    not_finite_count = sum(count_not_finite(tensor) for tensor in tensors(output))
+    if not_finite_count and fault is None:
+        tests.not_finite[component.path] = f"{NOT_FINITE} in {counted(not_finite_count, 'element')}"
     else:
         findings.record_verdict("self-test", component.path, fault)
 
 
-def settle_not_finite(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
+def settle_not_finite(
+    layout: Layout, tests: SelfTests, in_original: set[str], findings: Findings
+) -> None:
     """Judge the components that gave NaN or infinity; `in_original` do so in the original, too."""
     for component, reason in tests.not_finite.items():
         kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
-        if kernels & seen:
+        if kernels & in_original:
             findings.record_verdict("self-test", component, None)  # such as scores behind a mask
         else:
             fault = f"{reason}, where the original is finite"
@@ -240,20 +246,18 @@ def count_operation_names(events: list[Event], constants: bool = False) -> Count
 
 
 @contextmanager
-def forbid_computation(file: str, bench: ForwardRunner, findings: Findings) -> Iterator[None]:
+def forbid_computation(file: str, runner: ForwardRunner, findings: Findings) -> Iterator[None]:
     """Record a fault if a parent's import or construction in the body computes anything.
 
     An empty tensor is allowed: it tells which device a parent without inputs is on.
     """
-    watch = Watch(bench.directory)
+    watch = Watch(runner.directory)
     COMPUTED.clear()
     with watch:
         yield
-    for name, where in [*computed_operations(watch), *COMPUTED]:
-        if where.rpartition(":")[0] == file:
-            findings.record_verdict(
-                "rules", file, f"computes {name} before the forward, at {where}"
-            )
+    for name, line in [*computed_operations(watch), *COMPUTED]:
+        if line.rpartition(":")[0] == file:
+            findings.record_verdict("rules", file, f"computes {name} before the forward, at {line}")
 
 
 def computed_operations(watch: Watch) -> Iterator[tuple[str, str]]:
@@ -267,15 +271,15 @@ def find_components(
     model: nn.Module, folder: Path, directory: Path
 ) -> dict[str, tuple[nn.Module, str]]:
     """Return module path -> (module, file) of the outermost modules defined in a folder."""
-    found: dict[str, tuple[nn.Module, str]] = {}
+    components: dict[str, tuple[nn.Module, str]] = {}
     for path, module in model.named_modules():
         if (
             path
-            and not _is_within(path, found)
+            and not _is_within(path, components)
             and (file := defining_file(module, folder, directory))
         ):
-            found[path] = module, file
-    return found
+            components[path] = module, file
+    return components
 
 
 def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | None:
@@ -287,16 +291,18 @@ def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | Non
     return relative_path(path, directory) if path else None
 
 
-def outside_tensor_fault(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
+def outside_tensor_fault(
+    model: nn.Module, components: dict[str, tuple[nn.Module, str]]
+) -> str | None:
     """Return a fault if a parent holds tensors outside its children, or replaces a forward."""
-    for path, (module, file) in found.items():
+    for path, (module, file) in components.items():
         replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
         if replaced or "forward" in vars(module):
             return f"replaces the forward of {path} ({file})"
     kinds = (("parameter", weights_of(model)), ("tensor", plain_tensors(model)))
-    for kind, held in kinds:
-        for name in held:
-            if not _is_within(name, found):
+    for kind, tensors_by_name in kinds:
+        for name in tensors_by_name:
+            if not _is_within(name, components):
                 return f"holds the {kind} {name} outside of its children"
     return None
 
@@ -312,13 +318,13 @@ def format_metas(metas: tuple[TensorMeta, ...]) -> str:
 
 
 def has_same_layout(
-    shape: tuple[int, ...], one: tuple[int, ...] | list[int], other: tuple[int, ...] | list[int]
+    shape: tuple[int, ...], first: tuple[int, ...] | list[int], second: tuple[int, ...] | list[int]
 ) -> bool:
     """Return whether strides agree in all dimensions of more than one element."""
     if 0 in shape:
         return True
-    telling = [n for n, size in enumerate(shape) if size > 1]
-    return len(one) == len(other) and all(one[n] == other[n] for n in telling)
+    dimensions = [n for n, size in enumerate(shape) if size > 1]
+    return len(first) == len(second) and all(first[n] == second[n] for n in dimensions)
 
 
 def count_not_finite(tensor: torch.Tensor) -> int:
@@ -338,15 +344,15 @@ def _is_within(name: str, paths: Collection[str]) -> bool:
 
 def _shape_fault(component: ComponentFile, results: tuple[TensorMeta, ...]) -> str | None:
     shapes: Callable[[], Any] = component.module.__dict__["get_expected_output_shape"]
-    with foreign_code(f"{component.path}: get_expected_output_shape()", component.bench.directory):
+    with foreign_code(f"{component.path}: get_expected_output_shape()", component.runner.directory):
         expected = shapes()
         is_one = isinstance(expected, tuple) and all(isinstance(n, int) for n in expected)
-        said = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
+        stated = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
     real = [shape for shape, _ in results]
-    if said != real:
+    if stated != real:
         return (
             f"gives shapes {_format_shapes(real)},"
-            f" get_expected_output_shape() says {_format_shapes(said)}"
+            f" get_expected_output_shape() says {_format_shapes(stated)}"
         )
     return None
 

@@ -71,16 +71,16 @@ class StepGate:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: ForwardRunner,
-        spill: DiskCache,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         tests: SelfTests,
         power: PowerGate,
         findings: Findings,
     ) -> None:
-        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
         self.tests, self.power, self.findings = tests, power, findings
-        self._self_test_reuse = SelfTestReuse(files, layout, bench, tests, findings)
-        self._nested_steps = NestedSteps(bench, spill, findings)
+        self._self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
+        self._nested_steps = NestedSteps(runner, disk_cache, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
     def judge(self, step: StepFolder) -> None:
@@ -88,12 +88,12 @@ class StepGate:
         with self.record_failure(step):
             opened = self.load_step(step)
             original = f"{step.folder}/original.py"
-            parent = load_component(self.files, self.bench, original, step.parent or original)
-            for trial in range(self.bench.options.seeds):
+            parent = load_component(self.files, self.runner, original, step.parent or original)
+            for trial in range(self.runner.options.seeds):
                 try:
                     self.compare_trial(opened, self._run_parent(parent, trial), trial)
                 except MissingValuesError:
-                    with self.spill.storing_values():
+                    with self.disk_cache.storing_values():
                         self.compare_trial(opened, self._run_parent(parent, trial), trial)
                 if opened.total.reason:
                     break
@@ -106,7 +106,7 @@ class StepGate:
         """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
         refactored = f"{step.folder}/refactored.py"
         try:
-            with foreign_code(step.folder, self.bench.directory):
+            with foreign_code(step.folder, self.runner.directory):
                 yield
         except CannotJudge as error:
             self.findings.record_broken("step", step.folder, str(error))
@@ -120,15 +120,15 @@ class StepGate:
         refactored = f"{step.folder}/refactored.py"
         findings = self.findings
         with findings.record_cannot_judge("rules", refactored):
-            tree = parse_file(self.bench.directory / refactored, refactored)
+            tree = parse_file(self.runner.directory / refactored, refactored)
             if fault := parent_fault(tree, "RefactoredModel"):
                 findings.record_verdict("rules", refactored, fault)
         if fault := self._children_fault(step):
             findings.record_verdict("rules", refactored, fault)
-        with forbid_computation(refactored, self.bench, findings):
-            module = self.files.load_step(self.bench.directory / step.folder)
-        require_attribute(module, "RefactoredModel", self.bench.directory)
-        return LoadedStep(step, module, read_weight_map(self.bench.directory / step.folder))
+        with forbid_computation(refactored, self.runner, findings):
+            module = self.files.load_step(self.runner.directory / step.folder)
+        require_attribute(module, "RefactoredModel", self.runner.directory)
+        return LoadedStep(step, module, read_weight_map(self.runner.directory / step.folder))
 
     def finish_step(self, opened: LoadedStep) -> None:
         """Record the verdict, after the last trial."""
@@ -140,126 +140,143 @@ class StepGate:
 
     def compare_trial(self, opened: LoadedStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model on the inputs and weights of its parent, and compare."""
-        bench, findings = self.bench, self.findings
+        runner, findings = self.runner, self.findings
         step, mapping = opened.step, opened.mapping
-        inputs, expected, seen = parent.inputs, parent.expected, parent.observation
-        where = f"{step.folder}/refactored.py"
-        with forbid_computation(where, bench, findings):
-            refactored = bench.build_bare(
-                f"{where}: RefactoredModel", opened.build_refactored, trial
+        inputs, expected, original_run = parent.inputs, parent.expected, parent.observation
+        refactored_file = f"{step.folder}/refactored.py"
+        with forbid_computation(refactored_file, runner, findings):
+            refactored = runner.build_bare(
+                f"{refactored_file}: RefactoredModel", opened.build_refactored, trial
             )
         if trial == 0:
             fault = weight_map_fault(mapping, describe_weights(refactored), parent.weight_table)
             findings.record_verdict("weights", step.folder, fault)
-        with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
+        with foreign_code(f"{step.folder}/weight_map.json", runner.directory):
             transfer_weights(parent.weights, refactored, mapping)
-        found = self._find_children(opened, refactored) if trial == 0 else {}
-        recording = self.power.make_recording(step.folder, found) if trial == 0 else None
-        actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
-        if seen and ran:
-            self._judge_run(step, seen, ran)
-            places = {name: storage_of(tensor) for name, tensor in parent.weights.items()}
+        children = self._find_children(opened, refactored) if trial == 0 else {}
+        recording = self.power.make_recording(step.folder, children) if trial == 0 else None
+        actual, refactored_run = self._run_refactored(
+            opened, refactored, children, parent, trial, recording
+        )
+        if original_run and refactored_run:
+            self._judge_run(step, original_run, refactored_run)
+            storages = {name: storage_of(tensor) for name, tensor in parent.weights.items()}
             findings.record_verdict(
-                "weights", step.folder, unread_weight_fault(mapping, places, seen, ran)
+                "weights",
+                step.folder,
+                unread_weight_fault(mapping, storages, original_run, refactored_run),
             )
-        left = compare_state(parent.buffers, refactored, mapping)
+        buffer_difference = compare_state(parent.buffers, refactored, mapping)
         if recording is None:
             del refactored
-        difference = compare_with_control(expected, actual, STEP) | left
+        difference = compare_with_control(expected, actual, STEP) | buffer_difference
         if difference.reason is None and count_elements(expected) == 0:
             self.findings.record_vacuous(
                 "step", step.folder, "the output holds no numbers", difference
             )
-        if recording and seen and ran and can_be_seen_to_fail(difference, ran.trace.parent_faults):
-            what = f"{where}: forward"
+        if (
+            recording
+            and original_run
+            and refactored_run
+            and can_be_seen_to_fail(difference, refactored_run.trace.parent_faults)
+        ):
+            label = f"{refactored_file}: forward"
             self.power.judge(
                 Comparison(
                     step.folder,
-                    opened.component_files(found),
-                    {path: module for path, (module, _) in found.items()},
-                    lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
+                    opened.component_files(children),
+                    {path: module for path, (module, _) in children.items()},
+                    lambda: runner.forward(label, refactored, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
                     difference.bitwise_equal,
                     STEP,
-                    seen.computes_for_nothing,
+                    original_run.computes_for_nothing,
                 ),
                 recording,
             )
         opened.total |= difference
 
     def _run_parent(self, parent: ComponentFile, trial: int) -> "ParentRun":
-        bench, first = self.bench, trial == 0
+        runner, first = self.runner, trial == 0
         inputs = SharedInputs(lambda: parent.draw(trial))
         model = parent.build(trial)
-        bench.vary(model, trial)
-        known, held = describe_weights(model), snapshot_weights(model)
-        given = inputs.get()
+        runner.vary(model, trial)
+        weight_table, weights = describe_weights(model), snapshot_weights(model)
+        model_inputs = inputs.get()
         if first:
-            note_contract(parent, self.layout, model, given, self.tests, self.findings)
-        watch = bench.make_watch(model) if first else None
-        output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
+            note_contract(parent, self.layout, model, model_inputs, self.tests, self.findings)
+        watch = runner.make_watch(model) if first else None
+        output, observation = runner.forward(
+            f"{parent.path}: forward", model, model_inputs, trial, watch
+        )
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
-        state = copy_buffers(model) if bench.options.mode == "train" else {}
-        return ParentRun(inputs, self.spill.store(output), held, known, state, seen)
+        buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        return ParentRun(
+            inputs, self.disk_cache.store(output), weights, weight_table, buffers, observation
+        )
 
     def _find_children(
         self, opened: LoadedStep, model: nn.Module
     ) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each child."""
-        found = opened.find_children(model, self.bench)
-        where = f"{opened.step.folder}/refactored.py"
-        if not found:
-            self.findings.record_verdict("rules", where, "uses no class of children/")
-        self.findings.record_verdict("rules", where, outside_tensor_fault(model, found))
-        return found
+        children = opened.find_children(model, self.runner)
+        refactored_file = f"{opened.step.folder}/refactored.py"
+        if not children:
+            self.findings.record_verdict("rules", refactored_file, "uses no class of children/")
+        self.findings.record_verdict(
+            "rules", refactored_file, outside_tensor_fault(model, children)
+        )
+        return children
 
     def _run_refactored(
         self,
         opened: LoadedStep,
         model: nn.Module,
-        found: dict[str, tuple[nn.Module, str]],
+        children: dict[str, tuple[nn.Module, str]],
         parent: "ParentRun",
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, ForwardObservation | None]:
-        what = f"{opened.step.folder}/refactored.py: forward"
-        given = parent.inputs.get()
+        label = f"{opened.step.folder}/refactored.py: forward"
+        model_inputs = parent.inputs.get()
         if trial:
-            return self.bench.forward(what, model, given, trial)
-        watch = self.bench.make_watch(model)
-        modules = {path: module for path, (module, _) in found.items()}
-        names = opened.component_files(found)
+            return self.runner.forward(label, model, model_inputs, trial)
+        watch = self.runner.make_watch(model)
+        modules = {path: module for path, (module, _) in children.items()}
+        names = opened.component_files(children)
         with (
             nullcontext() if parent.repeated else self._nested_steps.watch_modules(modules, names),
-            self._self_test_reuse.watch_kernels(modules, names, given, repeated=parent.repeated),
+            self._self_test_reuse.watch_kernels(
+                modules, names, model_inputs, repeated=parent.repeated
+            ),
             recording.record_calls() if recording else nullcontext(),
-            watch.watch_components(found, names),
+            watch.watch_components(children, names),
         ):
-            return self.bench.forward(what, model, given, trial, watch)
+            return self.runner.forward(label, model, model_inputs, trial, watch)
 
     def _judge_run(
-        self, step: StepFolder, seen: ForwardObservation, ran: ForwardObservation
+        self, step: StepFolder, original_run: ForwardObservation, refactored_run: ForwardObservation
     ) -> None:
-        findings, trace = self.findings, ran.trace
-        outside = trace.parent_faults[0] if trace.parent_faults else None
-        findings.record_verdict("rules", f"{step.folder}/refactored.py", outside)
+        findings, trace = self.findings, refactored_run.trace
+        parent_fault = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", f"{step.folder}/refactored.py", parent_fault)
         self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
-        for component, what in trace.component_faults.items():
-            findings.record_verdict("rules", component, what)
+        for component, component_fault in trace.component_faults.items():
+            findings.record_verdict("rules", component, component_fault)
         for call in trace.calls if not trace.parent_faults else ():
             self._note_operations(call, trace.events)
-        coverage = compare_coverage(step.folder, seen, ran)
+        coverage = compare_coverage(step.folder, original_run, refactored_run)
         findings.record_coverage(coverage)
-        fault = coverage_fault(coverage) or self._calls_fault(step, ran)
+        fault = coverage_fault(coverage) or self._calls_fault(step, refactored_run)
         findings.record_verdict("coverage", step.folder, fault)
 
     def _note_operations(self, call: ComponentCall, events: list[Event]) -> None:
         """Add the operations of a kernel to its contract, if this call was its self-test."""
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
-            ran = count_operation_names(events[slice(*call.event_span)])
-            self.tests.contracts[call.component] = replace(contract, operations=ran)
+            operations = count_operation_names(events[slice(*call.event_span)])
+            self.tests.contracts[call.component] = replace(contract, operations=operations)
 
     def judge_calls(self) -> None:
         """Compare the inputs that steps called their children with to the children's own inputs."""
@@ -273,35 +290,40 @@ class StepGate:
                     f" but {folder} calls it with {format_metas(inputs)}",
                 )
 
-    def _inputs_agree(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
+    def _inputs_agree(
+        self, own_inputs: tuple[TensorMeta, ...], call_inputs: tuple[TensorMeta, ...]
+    ) -> bool:
         """Return whether inputs agree; specialised programs may differ in sizes for other values.
 
         torch drops the dimension of rows that a mask selects if there is only one.
         """
-        if not self.bench.options.specialised:
-            return one == other
-        return len(one) == len(other) and all(
-            a == b and abs(len(s) - len(t)) <= 1 for (s, a), (t, b) in zip(one, other, strict=True)
+        if not self.runner.options.specialised:
+            return own_inputs == call_inputs
+        return len(own_inputs) == len(call_inputs) and all(
+            a == b and abs(len(s) - len(t)) <= 1
+            for (s, a), (t, b) in zip(own_inputs, call_inputs, strict=True)
         )
 
-    def _calls_fault(self, step: StepFolder, ran: ForwardObservation) -> str | None:
+    def _calls_fault(self, step: StepFolder, refactored_run: ForwardObservation) -> str | None:
         """Return a fault if other children ran than the tree lists, or in another order."""
-        order = [call.component for call in ran.trace.calls]
-        calls = Counter(order)
+        actual_children = [call.component for call in refactored_run.trace.calls]
+        calls = Counter(actual_children)
         for node in self.layout.nodes(step.parent or ""):
             assert self.layout.tree is not None
-            children = [self.layout.tree.nodes[child].path for child in node.children]
-            said = Counter(children)
-            for component in sorted(said.keys() | calls.keys()):
-                if said[component] != calls[component]:
+            expected_children = [self.layout.tree.nodes[child].path for child in node.children]
+            expected_counts = Counter(expected_children)
+            for component in sorted(expected_counts.keys() | calls.keys()):
+                if expected_counts[component] != calls[component]:
                     return (
                         f"{component} runs {counted(calls[component], 'time')},"
-                        f" {node.id} has {said[component]} such children"
+                        f" {node.id} has {expected_counts[component]} such children"
                     )
-            for n, (ran_now, told) in enumerate(zip(order, children, strict=True)):
-                if ran_now != told:
-                    place = f"child {n + 1} of {node.id} is {told} in {TREE_FILE}"
-                    return f"{place}, and {ran_now} runs there"
+            for n, (actual_child, expected_child) in enumerate(
+                zip(actual_children, expected_children, strict=True)
+            ):
+                if actual_child != expected_child:
+                    place = f"child {n + 1} of {node.id} is {expected_child} in {TREE_FILE}"
+                    return f"{place}, and {actual_child} runs there"
         return None
 
     def _children_fault(self, step: StepFolder) -> str | None:
@@ -312,7 +334,7 @@ class StepGate:
                 return f"children/{name}.py is none of the component files"
         for node in self.layout.nodes(step.parent)[:1]:
             assert self.layout.tree is not None
-            said = {self.layout.tree.nodes[child].path for child in node.children}
-            if said != set(step.children.values()):
+            tree_children = {self.layout.tree.nodes[child].path for child in node.children}
+            if tree_children != set(step.children.values()):
                 return f"children/ are not the children that the tree gives {node.id}"
         return None

@@ -68,8 +68,8 @@ def _memory_key(tensor: torch.Tensor) -> object:
     """Return a key of a weight's memory, which an expansion of the same memory shares."""
     if not tensor.numel():
         return id(tensor)
-    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return storage_of(tensor), tensor.storage_offset(), last, tensor.dtype
+    last_offset = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return storage_of(tensor), tensor.storage_offset(), last_offset, tensor.dtype
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -93,11 +93,11 @@ def weight_map_fault(
     for name, source in mapping.items():
         if name not in refactored.entries:
             return f"{name} is mapped but does not exist"
-        found = original.entries.get(source) or original.plain.get(source)
-        if found is None:
+        entry = original.entries.get(source) or original.plain.get(source)
+        if entry is None:
             return f"{name} is mapped with {source}, which the original does not have"
         shape, dtype = refactored.entries[name]
-        source_shape, source_dtype = found
+        source_shape, source_dtype = entry
         if shape != source_shape:
             return f"{name} has shape {list(shape)}, the original's {source} {list(source_shape)}"
         if dtype != source_dtype:
@@ -126,15 +126,15 @@ def plain_tensors(model: nn.Module) -> Weights:
 
 
 def _iterate_tensors(
-    value: object, name: str, known: frozenset[int], depth: int = 0
+    value: object, name: str, visited: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the tensors in an attribute; do not enter objects whose id() is in `visited`."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth < _MAX_DEPTH and id(value) not in known:
+    elif depth < _MAX_DEPTH and id(value) not in visited:
         deeper = depth + (not isinstance(value, nn.Module))
         for key, item in _named_items(value):
-            yield from _iterate_tensors(item, f"{name}.{key}", known | {id(value)}, deeper)
+            yield from _iterate_tensors(item, f"{name}.{key}", visited | {id(value)}, deeper)
 
 
 def _named_items(value: object) -> Iterable[tuple[object, object]]:
@@ -144,8 +144,8 @@ def _named_items(value: object) -> Iterable[tuple[object, object]]:
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, nn.Module):
-        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
-        return chain(*own, value.named_children())
+        direct = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*direct, value.named_children())
     if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()
@@ -158,8 +158,8 @@ def snapshot_weights(model: nn.Module) -> Weights:
     wrapped, since it may give them other data.
     """
     named = plain_tensors(model) | weights_of(model)
-    own = {id(tensor): _copy_weight(tensor) for tensor in named.values()}
-    return {name: own[id(tensor)] for name, tensor in named.items()}
+    copies = {id(tensor): _copy_weight(tensor) for tensor in named.values()}
+    return {name: copies[id(tensor)] for name, tensor in named.items()}
 
 
 def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
@@ -168,7 +168,7 @@ def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, s
     Buffers are copied, since a forward may write into them. ValueError if a name is mapped to
     nothing, to a missing name, or to another shape.
     """
-    own: Weights = {}
+    buffers: Weights = {}
     for name, current in weights_of(target).items():
         if name not in mapping:
             raise ValueError(f"{name} has no counterpart in the original")
@@ -183,7 +183,7 @@ def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, s
             is_parameter = isinstance(value, nn.Parameter)
             value = value if is_parameter else nn.Parameter(value, requires_grad=False)
         else:
-            value = own.setdefault(mapping[name], _copy_weight(value).detach())
+            value = buffers.setdefault(mapping[name], _copy_weight(value).detach())
         setattr(owner, leaf, value)  # load_state_dict skips non-persistent buffers
 
 
@@ -200,13 +200,13 @@ def vary_weights(
     Positive values stay positive; NaN and infinity stay. `only_defaults`: move only weights with
     one value throughout. `names`: move only these.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     for name, tensor in weights_of(model).items():
-        if not tensor.is_floating_point() or not tensor.numel() or id(tensor) in seen:
+        if not tensor.is_floating_point() or not tensor.numel() or id(tensor) in visited:
             continue
         if names is not None and name not in names:
             continue
-        seen.add(id(tensor))
+        visited.add(id(tensor))
         data = tensor.detach()  # not .data: others detect a change by the tensor's version
         if data.layout != torch.strided or data.dtype.itemsize == 1 or has_overlap(data):
             continue
@@ -215,13 +215,13 @@ def vary_weights(
         move_values(data, generator)
 
 
-def move_values(data: torch.Tensor, generator: torch.Generator, most: float = 0.1) -> None:
+def move_values(data: torch.Tensor, generator: torch.Generator, limit: float = 0.1) -> None:
     """Move each element x up by its own random amount, at most `limit` times |x| + 0.1."""
     pieces = torch.split(data.view(-1), _PIECE_ELEMENTS) if data.is_contiguous() else (data,)
     for piece in pieces:  # in pieces, since a weight may take much of the memory
         noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
         step = piece.abs().add_(0.1).nan_to_num_(nan=0.0, posinf=0.0)
-        piece.addcmul_(step, noise, value=most)
+        piece.addcmul_(step, noise, value=limit)
 
 
 def has_one_value(tensor: torch.Tensor) -> bool:

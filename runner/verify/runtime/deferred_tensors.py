@@ -63,18 +63,18 @@ class DeferredArgument:
     dtype: torch.dtype
 
     @classmethod
-    def capture(cls, tensor: torch.Tensor, of: DeferredTensor | None) -> "DeferredArgument":
-        steps = len(of.writes) if of else 0
+    def capture(cls, tensor: torch.Tensor, deferred: DeferredTensor | None) -> "DeferredArgument":
+        write_count = len(deferred.writes) if deferred else 0
         size, stride = tuple(tensor.shape), tuple(tensor.stride())
-        return cls(of, steps, size, stride, int(tensor.storage_offset()), tensor.dtype)
+        return cls(deferred, write_count, size, stride, int(tensor.storage_offset()), tensor.dtype)
 
     def view_on(self, storage: torch.UntypedStorage) -> torch.Tensor:
         """Return the tensor on other memory."""
         bare = torch.empty(0, dtype=self.dtype)
         return bare.set_(storage, self.offset, self.size, self.stride)
 
-    def has_same_layout(self, other: "DeferredArgument") -> bool:
-        kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, other)]
+    def has_same_layout(self, argument: "DeferredArgument") -> bool:
+        kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, argument)]
         return kinds[0] == kinds[1]
 
 
@@ -94,9 +94,11 @@ class DeferredOperation:
 
     def deferred_arguments(self) -> list[DeferredArgument]:
         """Return the deferred tensors whose values the operation reads."""
-        found: list[DeferredArgument] = []
-        tree_map_only(DeferredArgument, lambda place: found.append(place), (self.args, self.kwargs))
-        return [place for place in found if place.deferred is not None]
+        references: list[DeferredArgument] = []
+        tree_map_only(
+            DeferredArgument, lambda place: references.append(place), (self.args, self.kwargs)
+        )
+        return [place for place in references if place.deferred is not None]
 
 
 def compute_values(target: DeferredTensor) -> None:
@@ -108,55 +110,61 @@ def compute_values(target: DeferredTensor) -> None:
             target.final_change(target.layout.view_on(target.storage), generator)
 
 
-def _compute_until(target: DeferredTensor, steps: int, storage: torch.UntypedStorage) -> None:
+def _compute_until(target: DeferredTensor, write_count: int, storage: torch.UntypedStorage) -> None:
     """Compute a storage's values after its first `writes` operations, in the caller's memory."""
     storage.resize_(target.nbytes)
     _compute_first(target, storage)
-    for n, step in enumerate(target.writes[:steps]):
+    for n, step in enumerate(target.writes[:write_count]):
         _run_operation(step, target, n + 1, storage)
 
 
 def _compute_first(target: DeferredTensor, storage: torch.UntypedStorage) -> None:
     """Compute the first values; if possible in place, since memory is scarce."""
-    step, whole = target.origin, target.layout.view_on(storage)
+    step, values = target.origin, target.layout.view_on(storage)
     if step.name in _FILLS and target.layout.offset == 0:
         torch.manual_seed(_seed_of(target, 0))
-        _FILLS[step.name](whole, *step.args)
+        _FILLS[step.name](values, *step.args)
         return
-    read = step.deferred_arguments()
-    source = read[0] if len(read) == 1 and step.args and step.args[0] is read[0] else None
+    references = step.deferred_arguments()
+    source = (
+        references[0]
+        if len(references) == 1 and step.args and step.args[0] is references[0]
+        else None
+    )
     if source and source.deferred and source.has_same_layout(target.layout):
-        twin = getattr(getattr(torch.ops.aten, f"{step.name}_", None), _overload_name(step), None)
-        if step.name == "clone" or twin is not None:
+        in_place = getattr(
+            getattr(torch.ops.aten, f"{step.name}_", None), _overload_name(step), None
+        )
+        if step.name == "clone" or in_place is not None:
             _name_source(source.deferred, target)
             _compute_until(source.deferred, source.write_count, storage)
-            if twin is not None and step.name != "clone":
-                twin(whole, *step.args[1:], **step.kwargs)
+            if in_place is not None and step.name != "clone":
+                in_place(values, *step.args[1:], **step.kwargs)
             return
-    made = _run_operation(step, target, 0, storage)
-    whole.copy_(made[step.output_index] if isinstance(made, list | tuple) else made)
+    result = _run_operation(step, target, 0, storage)
+    values.copy_(result[step.output_index] if isinstance(result, list | tuple) else result)
 
 
 def _run_operation(
-    step: DeferredOperation, target: DeferredTensor, n: int, storage: torch.UntypedStorage
+    step: DeferredOperation, target: DeferredTensor, position: int, storage: torch.UntypedStorage
 ) -> Any:
     """Run one operation, after computing its other deferred arguments for it alone."""
-    others: dict[tuple[int, int], torch.UntypedStorage] = {}
+    sources: dict[tuple[int, int], torch.UntypedStorage] = {}
 
-    def real(place: DeferredArgument) -> torch.Tensor:
+    def compute_argument(place: DeferredArgument) -> torch.Tensor:
         if place.deferred is None:
             return torch.empty_strided(place.size, place.stride, dtype=place.dtype)
-        if n and place.deferred is target:
+        if position and place.deferred is target:
             return place.view_on(storage)
         key = id(place.deferred), place.write_count
-        if key not in others:
-            others[key] = torch.empty(0).untyped_storage()
+        if key not in sources:
+            sources[key] = torch.empty(0).untyped_storage()
             _name_source(place.deferred, target)
-            _compute_until(place.deferred, place.write_count, others[key])
-        return place.view_on(others[key])
+            _compute_until(place.deferred, place.write_count, sources[key])
+        return place.view_on(sources[key])
 
-    args, kwargs = tree_map_only(DeferredArgument, real, (step.args, step.kwargs))
-    torch.manual_seed(_seed_of(target, n))
+    args, kwargs = tree_map_only(DeferredArgument, compute_argument, (step.args, step.kwargs))
+    torch.manual_seed(_seed_of(target, position))
     return step.operator(*args, **kwargs)
 
 
@@ -170,8 +178,8 @@ def _name_source(source: DeferredTensor, target: DeferredTensor) -> None:
         source.name = f"{target.name}'s"
 
 
-def _seed_of(target: DeferredTensor, step: int) -> int:
-    text = f"{target.seed}:{target.name}:{step}"
+def _seed_of(target: DeferredTensor, position: int) -> int:
+    text = f"{target.seed}:{target.name}:{position}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

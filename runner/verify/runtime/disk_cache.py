@@ -89,8 +89,8 @@ class DiskTensor(OffloadedTensor):
 class DiskCache:
     """A folder under TMPDIR for large outputs; it is removed when the context ends."""
 
-    def __init__(self, spill_bytes: int, memory_bytes: int | None = None) -> None:
-        self.disk_cache_bytes = spill_bytes
+    def __init__(self, disk_cache_bytes: int, memory_bytes: int | None = None) -> None:
+        self.disk_cache_bytes = disk_cache_bytes
         self._memory_bytes = memory_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
@@ -125,49 +125,57 @@ class DiskCache:
         """Return the same, or True if nobody set a limit."""
         return self._memory_bytes is None or self.has_room_for(size)
 
-    def store_values(self, output: object, *, here: bool) -> object:
+    def store_values(self, output: object, *, in_memory: bool) -> object:
         """Return an output with its values: in memory, or on disk as far as there is room."""
-        return output if here else self._store_on_disk(output, size_of(output))
+        return output if in_memory else self._store_on_disk(output, size_of(output))
 
     def load(self, output: object) -> Any:
         """Return an output that was stored on disk as it was."""
         return _map_tensors(output, lambda t: t.load() if isinstance(t, DiskTensor) else t)
 
     @contextmanager
-    def free_memory(self, output: object, others: object) -> Iterator[object]:
+    def free_memory(self, output: object, shared: object) -> Iterator[object]:
         """Move an output to disk in the body, so that others can use its memory meanwhile.
 
         Yields the output on disk, or None if the disk has no room. Memory that `others` share
         stays. After the body, the output's tensors hold the same bytes as before.
         """
-        theirs = {tensor.untyped_storage().data_ptr() for tensor in tensors(others)}
-        own: dict[int, torch.UntypedStorage] = {}
-        moved: dict[int, torch.Tensor] = {}
+        shared_storages = {tensor.untyped_storage().data_ptr() for tensor in tensors(shared)}
+        storages: dict[int, torch.UntypedStorage] = {}
+        moved_tensors: dict[int, torch.Tensor] = {}
         for tensor in tensors(output):
             storage = tensor.untyped_storage()
-            if storage.nbytes() and storage.resizable() and storage.data_ptr() not in theirs:
-                own[storage.data_ptr()] = storage
-                moved[id(tensor)] = tensor
-        size = sum(storage.nbytes() for storage in own.values())
-        if not self._has_disk_space(size + sum(tensor.nbytes for tensor in moved.values())):
+            if (
+                storage.nbytes()
+                and storage.resizable()
+                and storage.data_ptr() not in shared_storages
+            ):
+                storages[storage.data_ptr()] = storage
+                moved_tensors[id(tensor)] = tensor
+        size = sum(storage.nbytes() for storage in storages.values())
+        if not self._has_disk_space(size + sum(tensor.nbytes for tensor in moved_tensors.values())):
             yield None
             return
         values = {
-            key: self._write_tensor(tensor) for key, tensor in moved.items() if tensor.numel()
+            key: self._write_tensor(tensor)
+            for key, tensor in moved_tensors.items()
+            if tensor.numel()
         }
-        whole = [(storage, self._write_tensor(_bytes_of(storage))) for storage in own.values()]
-        kept = _map_tensors(output, lambda tensor: values.get(id(tensor), tensor))
-        for storage, _ in whole:
+        stored_storages = [
+            (storage, self._write_tensor(_bytes_of(storage))) for storage in storages.values()
+        ]
+        stored = _map_tensors(output, lambda tensor: values.get(id(tensor), tensor))
+        for storage, _ in stored_storages:
             storage.resize_(0)
         try:
-            yield kept
+            yield stored
         finally:
-            for storage, source in whole:
+            for storage, source in stored_storages:
                 storage.resize_(source.shape[0])
                 pieces = pieces_of(_bytes_of(storage))
                 for piece, before in zip(pieces, source.pieces(), strict=True):
                     piece.copy_(before)
-            for source in [*values.values(), *(source for _, source in whole)]:
+            for source in [*values.values(), *(source for _, source in stored_storages)]:
                 shutil.rmtree(source.folder, ignore_errors=True)
 
     @contextmanager
@@ -208,18 +216,18 @@ def _digest_tensor(tensor: torch.Tensor) -> DigestedTensor:
 
 def free_unused_storage(output: object) -> object:
     """Copy tensors that use less than half of their storage, such as a loss beside its input."""
-    used: Counter[int] = Counter()
+    used_bytes: Counter[int] = Counter()
     for tensor in tensors(output):
         if tensor.layout == torch.strided:
-            used[tensor.untyped_storage().data_ptr()] += tensor.nbytes
+            used_bytes[tensor.untyped_storage().data_ptr()] += tensor.nbytes
 
-    def own(tensor: torch.Tensor) -> torch.Tensor:
+    def copy_if_small(tensor: torch.Tensor) -> torch.Tensor:
         if tensor.layout != torch.strided:
             return tensor
         storage = tensor.untyped_storage()
-        return tensor.clone() if 2 * used[storage.data_ptr()] < storage.nbytes() else tensor
+        return tensor.clone() if 2 * used_bytes[storage.data_ptr()] < storage.nbytes() else tensor
 
-    return _map_tensors(output, own)
+    return _map_tensors(output, copy_if_small)
 
 
 def size_of(output: object) -> int:

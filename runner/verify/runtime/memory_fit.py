@@ -8,17 +8,21 @@ from runner.tree.document import Node, Tree
 from runner.verify.runtime.weight_streaming import CACHE_SHARE
 
 
-def plan_memory(tree: Tree, most_bytes: int, device: str = "cpu") -> tuple[int, bool]:
+def plan_memory(tree: Tree, available_bytes: int, device: str = "cpu") -> tuple[int, bool]:
     """Return the bytes that verifying takes, and whether weights have to be streamed.
 
     They are streamed on the CPU if the program needs more than `available_bytes`, and less where
     one weight at a time is in memory. A foreign tree may not tell what the program takes: then
     nothing is streamed.
     """
-    whole = tree.metadata.estimated_peak_bytes
-    if whole > most_bytes and device == "cpu" and (streamed := streamed_bytes(tree)) < whole:
+    peak_bytes = tree.metadata.estimated_peak_bytes
+    if (
+        peak_bytes > available_bytes
+        and device == "cpu"
+        and (streamed := streamed_bytes(tree)) < peak_bytes
+    ):
         return streamed, True
-    return whole, False
+    return peak_bytes, False
 
 
 def streamed_bytes(tree: Tree) -> int:
@@ -33,9 +37,9 @@ def streamed_bytes(tree: Tree) -> int:
 
 
 def _weight_bytes(node: Node) -> int:
-    given = _tensor_bytes(node.input_shapes, node.input_dtypes)
-    gives = _tensor_bytes(node.output_shapes, node.output_dtypes)
-    return node.bytes - given - gives
+    input_bytes = _tensor_bytes(node.input_shapes, node.input_dtypes)
+    output_bytes = _tensor_bytes(node.output_shapes, node.output_dtypes)
+    return node.bytes - input_bytes - output_bytes
 
 
 def _tensor_bytes(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> int:

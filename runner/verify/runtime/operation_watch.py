@@ -116,7 +116,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self,
         directory: Path,
         weights: dict[str, torch.Tensor] | None = None,
-        others: Iterable[torch.Tensor] = (),
+        other_tensors: Iterable[torch.Tensor] = (),
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
@@ -139,7 +139,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._storage_number(tensor), []).append(name)
-        owned = [*(weights or {}).values(), *others]
+        owned = [*(weights or {}).values(), *other_tensors]
         self.own_storages = self.storage_numbers(owned)
         """Storages of the weights and of the other tensors."""
         self.register_inputs(owned)
@@ -158,17 +158,17 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self:
                 return func.decompose(*args, **kwargs)
         bound = list(bind_arguments(func, args, kwargs))
-        shapes = {id(t): meta_of(t) for each in bound for t in each.tensors}
+        shapes = {id(t): meta_of(t) for argument in bound for t in argument.tensors}
         result = func(*args, **kwargs)
-        given = (tensor for each in bound for tensor in each.tensors)
-        self.trace.effort += estimate_effort(func, given, args, kwargs, result)
+        inputs = (tensor for argument in bound for tensor in argument.tensors)
+        self.trace.effort += estimate_effort(func, inputs, args, kwargs, result)
         self._record(func, bound, shapes, result)
         return result
 
     @contextmanager
     def watch_components(
         self,
-        found: dict[str, tuple[nn.Module, str]],
+        modules: dict[str, tuple[nn.Module, str]],
         names: dict[str, str],
         examine: frozenset[str] = frozenset(),
     ) -> Iterator[None]:
@@ -178,14 +178,14 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         component file. `examine`: component files whose outputs are examined for NaN and infinity.
         """
         self._watches_components = True
-        wrapped = [module for module, _ in found.values()]
-        for path, (module, file) in found.items():
+        watched_modules = [module for module, _ in modules.values()]
+        for path, (module, file) in modules.items():
             module.forward = self._wrap_forward(module, names[path], file, examine)
         try:
             yield
         finally:
             self._watches_components = False
-            for module in wrapped:
+            for module in watched_modules:
                 module.__dict__.pop("forward", None)
 
     def check_output(self, output: object) -> None:
@@ -195,10 +195,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def retained_tensor_fault(self) -> str | None:
         """Return a fault if a tensor of the forward is still alive after its output is freed."""
-        made = {number for event in self.trace.events for number in event.writes}
-        made -= self._input_storages
+        written = {number for event in self.trace.events for number in event.writes}
+        written -= self._input_storages
         for number, reference in enumerate(self._storage_references):
-            if number in made and not reference.expired():  # type: ignore[no-untyped-call]
+            if number in written and not reference.expired():  # type: ignore[no-untyped-call]
                 return "keeps a tensor that it computed for its next call"
         return None
 
@@ -207,12 +207,12 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         forward = module.forward
 
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            given = tensors([*args, *kwargs.values()])
-            metas = tuple(map(meta_of, given))
-            strides = tuple(tuple(t.stride()) for t in given)
+        def record_call(*args: Any, **kwargs: Any) -> Any:
+            inputs = tensors([*args, *kwargs.values()])
+            metas = tuple(map(meta_of, inputs))
+            strides = tuple(tuple(t.stride()) for t in inputs)
             if not self._open_components:
-                self._record_new_tensors(given, f"gives {name}")
+                self._record_new_tensors(inputs, f"gives {name}")
             caller = self._innermost_frame() if _is_of_torch(forward) else None
             self._open_components.append((name, file, caller))
             first = len(self.trace.events)
@@ -233,7 +233,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self.trace.not_finite.add(name)
             return output
 
-        return watched
+        return record_call
 
     def _record(
         self,
@@ -246,20 +246,20 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         creates = name in CREATES
         reads: set[int] = set()
         writes: set[int] = set()
-        for each in bound:
-            for tensor in each.tensors:
+        for argument in bound:
+            for tensor in argument.tensors:
                 number = self._storage_number(tensor)
-                if each.is_written:
+                if argument.is_written:
                     writes.add(number)
                 if not creates and tensor.numel() and not self._is_python_number(tensor, number):
                     reads.add(number)
         outputs = tensors(result)
-        inside, file, caller = (
+        component, file, caller = (
             self._open_components[-1] if self._open_components else (None, None, None)
         )
         if not reads <= self._known_storages:
             if self._watches_components:
-                self._record_stray_read(name, inside)
+                self._record_stray_read(name, component)
             else:
                 self._constant_storages |= (
                     reads - self._known_storages
@@ -268,7 +268,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return  # it reads a value into Python, or asserts something
         numbers = {self._storage_number(tensor) for tensor in outputs}
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
-        if self._watches_components and inside is None and weight is not None:
+        if self._watches_components and component is None and weight is not None:
             self._record_parent_fault(f"reads the weight {weight} itself", name)
         if name in _RESTRIDES:
             return
@@ -278,17 +278,19 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant_storages |= numbers  # numbers written in Python
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of an empty tensor, which shares no storage
-        if name == "copy_" and _is_same_memory([t for each in bound for t in each.tensors]):
+        if name == "copy_" and _is_same_memory([t for argument in bound for t in argument.tensors]):
             return  # `x[0] *= 2` copies x[0] onto itself
-        where = self._current_line()
-        moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
+        line = self._current_line()
+        moves = name in COPIES and _is_move(
+            [t for argument in bound for t in argument.tensors], outputs
+        )
         if self._watches_components and not moves:
-            if inside is None:
+            if component is None:
                 self._record_parent_fault(f"computes {name} itself", None)
-            elif where.rpartition(":")[0] != file and (
+            elif line.rpartition(":")[0] != file and (
                 caller is None or self._innermost_frame() is not caller
             ):
-                self._record_parent_fault(f"computes {name} in the place of {inside}", None)
+                self._record_parent_fault(f"computes {name} in the place of {component}", None)
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
         constant = not random and sources <= self._constant_storages
@@ -296,32 +298,38 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # A write through a view of a view becomes two nested scatters, and only one moves
             # elements.
             # A copy or a fill into a tensor that depends on an input stays part of that tensor.
-            (source,) = (self._storage_number(each.value) for each in bound if each.name == "src")
-            (into,) = (self._storage_number(each.value) for each in bound if each.name == "self")
+            (source,) = (
+                self._storage_number(argument.value) for argument in bound if argument.name == "src"
+            )
+            (into,) = (
+                self._storage_number(argument.value)
+                for argument in bound
+                if argument.name == "self"
+            )
             nested = self._scatter_targets.get(source) == into
             self._scatter_targets.update(dict.fromkeys(numbers, into))
         else:
             nested = False
-        written = writes | numbers
+        written_storages = writes | numbers
         if constant:
-            self._constant_storages |= written - reads
+            self._constant_storages |= written_storages - reads
         else:
-            self._constant_storages -= written
-        self._known_storages |= written
+            self._constant_storages -= written_storages
+        self._known_storages |= written_storages
         operation = identify_operation(name, bound, shapes, outputs)
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
         live = bool((reads | writes) - self._constant_storages) or random
-        changed = [t for each in bound if each.is_written for t in each.tensors]
+        changed = [t for argument in bound if argument.is_written for t in argument.tensors]
         into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
         relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed)
         self.trace.events.append(
             Event(
                 operation,
                 frozenset(reads),
-                frozenset(written),
+                frozenset(written_storages),
                 not live or nested or moves,
-                where,
-                inside,
+                line,
+                component,
                 Watch.calls,
                 into_part,
                 relaid,
@@ -336,29 +344,29 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             and number not in self._known_storages
         )
 
-    def _record_stray_read(self, operation: str, inside: str | None) -> None:
-        what = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._current_line()}"
-        if inside is None:
-            self.trace.parent_faults.append(what)
+    def _record_stray_read(self, operation: str, component: str | None) -> None:
+        fault = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._current_line()}"
+        if component is None:
+            self.trace.parent_faults.append(fault)
         else:
-            self._record_fault(inside, what)
+            self._record_fault(component, fault)
 
-    def _record_fault(self, component: str, what: str) -> None:
-        self.trace.component_faults.setdefault(component, what)
+    def _record_fault(self, component: str, fault: str) -> None:
+        self.trace.component_faults.setdefault(component, fault)
 
-    def _record_new_tensors(self, values: object, what: str) -> None:
+    def _record_new_tensors(self, values: object, action: str) -> None:
         """Record a fault for each tensor that was created between components."""
         for tensor in tensors(values):
             number = self._storage_number(tensor)
             if tensor.numel() and number not in self._known_storages:
                 self.trace.parent_faults.append(
-                    f"{what} a tensor that no component made, {_ORIGIN}"
+                    f"{action} a tensor that no component made, {_ORIGIN}"
                 )
                 self._known_storages.add(number)
 
-    def _record_parent_fault(self, what: str, detail: str | None) -> None:
+    def _record_parent_fault(self, action: str, detail: str | None) -> None:
         suffix = f" ({detail})" if detail else ""
-        self.trace.parent_faults.append(f"{what}{suffix} at {self._current_line()}")
+        self.trace.parent_faults.append(f"{action}{suffix} at {self._current_line()}")
 
     def _storage_number(self, tensor: torch.Tensor) -> int:
         """Return the number of a tensor's storage.
@@ -403,10 +411,10 @@ def find_reaching_events(
     needed = set(outputs)
     alive = []
     for event in reversed(events):
-        used = bool(event.writes & needed)
-        if used:
+        is_used = bool(event.writes & needed)
+        if is_used:
             needed |= event.reads
-        alive.append(used)
+        alive.append(is_used)
     return alive[::-1], needed
 
 
@@ -419,17 +427,21 @@ def _is_of_torch(forward: Any) -> bool:
     return code is not None and Path(code.co_filename).is_relative_to(_TORCH)
 
 
-def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
+def _is_move(inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     """Return whether whole tensors go to another device unchanged."""
-    every = [*given, *outputs]
-    same = {(t.dtype, t.shape) for t in every}
-    return len({t.device for t in every}) > 1 and len(same) == 1 and not any(map(_is_part, given))
+    all_tensors = [*inputs, *outputs]
+    same = {(t.dtype, t.shape) for t in all_tensors}
+    return (
+        len({t.device for t in all_tensors}) > 1
+        and len(same) == 1
+        and not any(map(_is_part, inputs))
+    )
 
 
-def _is_same_memory(given: list[torch.Tensor]) -> bool:
+def _is_same_memory(inputs: list[torch.Tensor]) -> bool:
     """Return whether all tensors are the same elements of the same storage."""
-    places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in given}
-    return len(given) > 1 and len(places) == 1
+    places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in inputs}
+    return len(inputs) > 1 and len(places) == 1
 
 
 def _is_part(tensor: torch.Tensor) -> bool:

@@ -62,8 +62,8 @@ def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from leaves(item, f"{name}[{index}]")
-    elif not is_tensor(value) and (held := members(value)) is not None:
-        for key, item in held.items():
+    elif not is_tensor(value) and (parts := members(value)) is not None:
+        for key, item in parts.items():
             yield from leaves(item, f"{name}.{key}")
     else:
         yield name, value
@@ -71,12 +71,14 @@ def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
 
 def tensors(value: object) -> list[torch.Tensor]:
     """Return all tensors of an output or of a list of inputs, in order."""
-    found: list[torch.Tensor] = []
-    _collect(value, found)
-    return found
+    collected: list[torch.Tensor] = []
+    _collect(value, collected)
+    return collected
 
 
-def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...] = ()) -> None:
+def _collect(
+    value: object, collected: list[torch.Tensor], ancestors: tuple[object, ...] = ()
+) -> None:
     """Collect tensors as `leaves` does, without names, since every operation's arguments need it.
 
     `ancestors`: the objects that contain the value, which are not entered again.
@@ -84,21 +86,21 @@ def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...
     if type(value) in _PLAIN_TYPES:
         return
     if isinstance(value, torch.Tensor):
-        found.append(value)
+        collected.append(value)
         return
     items: Iterable[object]
     if isinstance(value, tuple | list):
         items = value
     elif isinstance(value, dict | Mapping):
         items = value.values()
-    elif not isinstance(value, OffloadedTensor) and (held := members(value)) is not None:
-        items = held.values()
+    elif not isinstance(value, OffloadedTensor) and (parts := members(value)) is not None:
+        items = parts.values()
     else:
         return
-    if around and any(value is each for each in around):
+    if ancestors and any(value is ancestor for ancestor in ancestors):
         return
     for item in items:
-        _collect(item, found, (*around, value))
+        _collect(item, collected, (*ancestors, value))
 
 
 def is_tensor(value: object) -> bool:

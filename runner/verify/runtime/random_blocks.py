@@ -42,14 +42,14 @@ class Draws:
         """Whether the drawing that is going on repeats blocks in large tensors."""
 
     @contextmanager
-    def control_draws(self, *, repeated: bool, again: bool) -> Iterator[None]:
+    def control_draws(self, *, repeated: bool, reuse: bool) -> Iterator[None]:
         """Draw inputs in the body: `repeated` with repeated blocks, `reuse` from earlier tensors.
 
         With `reuse`, raise DifferentDrawError if a large tensor is not in memory, or if one that is
         reused is written to.
         """
         self.repeating = repeated
-        with RepeatedDraws() if repeated else nullcontext(), _DrawReuse(self, repeated, again):
+        with RepeatedDraws() if repeated else nullcontext(), _DrawReuse(self, repeated, reuse):
             yield
 
 
@@ -66,9 +66,9 @@ class _DrawRecord:
 
 
 class _DrawReuse(TorchDispatchMode):
-    def __init__(self, draws: Draws, repeated: bool, again: bool) -> None:
+    def __init__(self, draws: Draws, repeated: bool, reuse: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._records, self._repeated, self._reuse = draws.records, repeated, again
+        self._records, self._repeated, self._reuse = draws.records, repeated, reuse
         self._reused: set[int] = set()
 
     def __torch_dispatch__(
@@ -83,12 +83,12 @@ class _DrawReuse(TorchDispatchMode):
         if name not in _FACTORIES:
             return func(*args, **kwargs)
         state = torch.get_rng_state()
-        asked = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
+        key = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
         if self._reuse:
-            known = self._records.get(asked)
-            tensor = known.get_if_unchanged() if known else None
-            if known and tensor is not None:
-                torch.set_rng_state(known.after)
+            record = self._records.get(key)
+            tensor = record.get_if_unchanged() if record else None
+            if record and tensor is not None:
+                torch.set_rng_state(record.after)
                 self._reused |= storages_of(tensor)
                 return tensor
             place = _FACTORIES[name] + overload_of(func).startswith("low")
@@ -97,7 +97,7 @@ class _DrawReuse(TorchDispatchMode):
         tensor = func(*args, **kwargs)
         if tensor.numel() >= _REUSE_ELEMENTS and tensor.device.type == "cpu":
             after = torch.get_rng_state()
-            self._records[asked] = _DrawRecord(weakref.ref(tensor), tensor._version, after)
+            self._records[key] = _DrawRecord(weakref.ref(tensor), tensor._version, after)
         return tensor
 
 

@@ -70,10 +70,10 @@ class ReplayOutcome:
 class Recording:
     """Outputs of the components of one parent in one forward."""
 
-    def __init__(self, modules: dict[str, nn.Module], spill: DiskCache, device: str) -> None:
+    def __init__(self, modules: dict[str, nn.Module], disk_cache: DiskCache, device: str) -> None:
         self.calls: list[RecordedCall] = []
         self._modules = modules
-        self._spill = spill
+        self._disk_cache = disk_cache
         self._device = device
         self._stored_versions: list[tuple[torch.Tensor, int]] = []
         self._bytes = 0
@@ -88,36 +88,36 @@ class Recording:
         finally:
             _restore(self._modules)
 
-    def replay(self, run: Callable[[], Any], wrong: dict[str, WrongKernel]) -> ReplayOutcome:
+    def replay(self, run: Callable[[], Any], mutants: dict[str, WrongKernel]) -> ReplayOutcome:
         """Run the parent with these components wrong; raise the errors that wrong values cause."""
-        replayed, dirty, count = (
+        outcome, dirty, count = (
             ReplayOutcome(),
             set[StorageWeakRef](),
             iter(range(len(self.calls))),
         )
-        sound = all(tensor._version == version for tensor, version in self._stored_versions)
+        is_intact = all(tensor._version == version for tensor, version in self._stored_versions)
 
         def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def play(*args: Any, **kwargs: Any) -> Any:
-                given = self.calls[next(count)]
-                reached = bool(_storages([args, kwargs]) & dirty)
-                if path not in wrong and not reached and sound:
-                    return self._spill.load(given.output)
-                replayed.reaches_component |= reached
+                recorded = self.calls[next(count)]
+                is_wrong_input = bool(_storages([args, kwargs]) & dirty)
+                if path not in mutants and not is_wrong_input and is_intact:
+                    return self._disk_cache.load(recorded.output)
+                outcome.reaches_component |= is_wrong_input
 
-                def right() -> Any:
-                    if not reached and sound:
-                        return self._spill.load(given.output)
-                    set_generators(self._device, given.generators)
+                def compute_right() -> Any:
+                    if not is_wrong_input and is_intact:
+                        return self._disk_cache.load(recorded.output)
+                    set_generators(self._device, recorded.generators)
                     return forward(*args, **kwargs)
 
-                use = ReplayCall(right, forward, args, kwargs)
-                output = wrong[path](use) if path in wrong else right()
-                if are_identical(given.output, output):
-                    if reached:
-                        replayed.absorbed_by.append(path)
-                    return self._spill.load(given.output)
-                replayed.is_changed |= path in wrong
+                use = ReplayCall(compute_right, forward, args, kwargs)
+                output = mutants[path](use) if path in mutants else compute_right()
+                if are_identical(recorded.output, output):
+                    if is_wrong_input:
+                        outcome.absorbed_by.append(path)
+                    return self._disk_cache.load(recorded.output)
+                outcome.is_changed |= path in mutants
                 dirty.update(_storages(output))
                 return output
 
@@ -126,11 +126,11 @@ class Recording:
         for path, module in self._modules.items():
             module.forward = player(path, module.forward)
         try:
-            replayed.output = run()
+            outcome.output = run()
         finally:
             _restore(self._modules)
-        replayed.reaches_output = bool(_storages(replayed.output) & dirty)
-        return replayed
+        outcome.reaches_output = bool(_storages(outcome.output) & dirty)
+        return outcome
 
     def calls_of(self, path: str) -> list[RecordedCall]:
         """Return the recorded calls of the module at this path."""
@@ -146,12 +146,14 @@ class Recording:
             with without_modes():
                 size = size_of(output)
                 self._bytes += size
-                kept = self._spill.store_values(
-                    output, here=self._bytes <= self._spill.disk_cache_bytes
+                stored = self._disk_cache.store_values(
+                    output, in_memory=self._bytes <= self._disk_cache.disk_cache_bytes
                 )
-                self._stored_versions += [(t, t._version) for t in tensors(kept)]
+                self._stored_versions += [(t, t._version) for t in tensors(stored)]
                 metas = tuple(map(meta_of, tensors(output)))
-                self.calls.append(RecordedCall(path, arguments, keywords, metas, kept, generators))
+                self.calls.append(
+                    RecordedCall(path, arguments, keywords, metas, stored, generators)
+                )
             return output
 
         return record

@@ -82,9 +82,9 @@ class ForwardRunner:
     """Runs each file of a foreign directory in a plain process in the last trial."""
 
     @contextmanager
-    def default_dtype(self, what: str) -> Iterator[None]:
+    def default_dtype(self, label: str) -> Iterator[None]:
         """Use, in the body, the default dtype that original.py set, if it is what runs there."""
-        file = what.partition(":")[0]
+        file = label.partition(":")[0]
         if file != ORIGINAL:
             yield
             return
@@ -96,18 +96,18 @@ class ForwardRunner:
             self.dtypes[file] = torch.get_default_dtype()
             torch.set_default_dtype(before)
 
-    def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
+    def build(self, label: str, make: Callable[[], Any], trial: int) -> nn.Module:
         """Return a model in the right mode, on the device; CannotJudge if it is no module."""
         self.seed(trial)
-        with foreign_code(what, self.directory), self.default_dtype(what):
-            number = self._trial_seed(trial)
-            model = self.streaming.build(make, number) if self.streaming else make()
+        with foreign_code(label, self.directory), self.default_dtype(label):
+            seed = self._trial_seed(trial)
+            model = self.streaming.build(make, seed) if self.streaming else make()
             if not isinstance(model, nn.Module):
-                raise CannotJudge(f"{what} is {type(model).__name__}, not an nn.Module")
+                raise CannotJudge(f"{label} is {type(model).__name__}, not an nn.Module")
             model.train(self.options.mode == "train")
             return model.to(self.options.device)
 
-    def build_bare(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
+    def build_bare(self, label: str, make: Callable[[], Any], trial: int) -> nn.Module:
         """Return a model without values in its weights, which `transfer_weights` will replace.
 
         If it makes other tensors too, such as a table in a plain attribute, it is built in full.
@@ -116,9 +116,9 @@ class ForwardRunner:
             with torch.device("meta"):
                 model = make()
         except Exception:  # whatever the reason: the full build reports it, if it remains
-            return self.build(what, make, trial)
+            return self.build(label, make, trial)
         if not isinstance(model, nn.Module) or any(map(holds_meta_tensor, model.modules())):
-            return self.build(what, make, trial)
+            return self.build(label, make, trial)
         for module in model.modules():
             for name, buffer in module._buffers.items():
                 if buffer is not None and not buffer.numel():  # no weight: it only tells the device
@@ -140,23 +140,23 @@ class ForwardRunner:
 
     def draw(
         self,
-        what: str,
+        label: str,
         get_inputs: Callable[[], Any],
         trial: int,
         *,
         repeated: bool = False,
-        again: bool = False,
+        reuse: bool = False,
     ) -> Inputs:
         """Return new inputs, on the device; Draws explains `repeated` and `reuse`."""
         self.seed(trial)
-        drawing = self.draws.control_draws(repeated=repeated, again=again)
-        with foreign_code(what, self.directory), drawing, self.default_dtype(what):
+        drawing = self.draws.control_draws(repeated=repeated, reuse=reuse)
+        with foreign_code(label, self.directory), drawing, self.default_dtype(label):
             args, kwargs = get_inputs()
         return move_inputs((tuple(args), dict(kwargs)), self.options.device)
 
     def forward(
         self,
-        what: str,
+        label: str,
         model: nn.Module,
         inputs: Inputs,
         trial: int,
@@ -169,30 +169,30 @@ class ForwardRunner:
         Returns the output, and the observation if `watch` is given.
         """
         args, kwargs = inputs
-        done = None
-        hearing: AbstractContextManager[None] = nullcontext()
-        file = what.partition(":")[0]
+        take_output = None
+        listening: AbstractContextManager[None] = nullcontext()
+        file = label.partition(":")[0]
         if self.standalone and trial == self.last_trial:
-            done = self.standalone.beside(file, model, inputs)
+            take_output = self.standalone.beside(file, model, inputs)
         if self.standalone and trial == 0 and file == COMPOSITION_TEST:
-            hearing = self.standalone.listening(model)
+            listening = self.standalone.listening(model)
         self.seed(trial)
         if watch:
             watch.register_inputs(list(inputs))
         with (
-            foreign_code(what, self.directory),
+            foreign_code(label, self.directory),
             torch.set_grad_enabled(gradients),
-            self.default_dtype(what),
+            self.default_dtype(label),
             watch or nullcontext(),
-            hearing,
+            listening,
         ):
             output = plain(model(*args, **kwargs))
         if watch:
             watch.check_output(output)
-        seen = _observe_forward(watch, inputs, output) if watch else None
-        if done:
-            done(output)
-        return free_unused_storage(output), seen
+        observation = _observe_forward(watch, inputs, output) if watch else None
+        if take_output:
+            take_output(output)
+        return free_unused_storage(output), observation
 
     @property
     def last_trial(self) -> int:
@@ -216,21 +216,21 @@ class ForwardRunner:
         numpy = sys.modules.get("numpy")
         of_numpy = numpy.random.get_state() if numpy else None
 
-        def put_back() -> None:
+        def restore() -> None:
             set_generators(self.options.device, of_torch)
             random.setstate(python)
             if numpy:
                 numpy.random.set_state(of_numpy)
 
-        return put_back
+        return restore
 
     def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
     def make_watch(self, model: nn.Module) -> Watch:
         """Return a watch for one forward of a model."""
-        held = (value for module in model.modules() for value in vars(module).values())
-        dense = [tensor for tensor in tensors(list(held)) if tensor.layout is torch.strided]
+        values = (value for module in model.modules() for value in vars(module).values())
+        dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
         return Watch(self.directory, weights_of(model), dense)
 
 
@@ -265,7 +265,7 @@ def disable_fused_paths() -> Iterator[None]:
     """
     dtype = torch.get_default_dtype()  # a problem's file may set another
     before = torch.backends.mha.get_fastpath_enabled()
-    reorders = torch.backends.opt_einsum.enabled
+    reorder = torch.backends.opt_einsum.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.opt_einsum.enabled = False
     torch.set_default_dtype(torch.float32)
@@ -276,7 +276,7 @@ def disable_fused_paths() -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(before)
-        torch.backends.opt_einsum.enabled = reorders
+        torch.backends.opt_einsum.enabled = reorder
         torch.cond = cond
         torch.set_default_dtype(dtype)
 
@@ -301,8 +301,8 @@ def _run_taken_branch(
 def holds_meta_tensor(module: nn.Module) -> bool:
     """Return whether a module holds a meta tensor that is neither parameter nor buffer."""
     registered = {"_parameters", "_buffers", "_modules"}
-    own = [value for name, value in vars(module).items() if name not in registered]
-    return any(tensor.is_meta for tensor in tensors(own))
+    values = [value for name, value in vars(module).items() if name not in registered]
+    return any(tensor.is_meta for tensor in tensors(values))
 
 
 def _versions(inputs: Inputs) -> list[int]:
@@ -311,5 +311,7 @@ def _versions(inputs: Inputs) -> list[int]:
 
 def _observe_forward(watch: Watch, inputs: Inputs, output: Any) -> ForwardObservation:
     alive, needed = find_reaching_events(watch.trace.events, watch.storage_numbers(output))
-    used = tuple(bool(watch.storage_numbers(tensor) & needed) for tensor in tensors(list(inputs)))
-    return ForwardObservation(watch.trace, alive, frozenset(watch.weights_in(needed)), used)
+    inputs_used = tuple(
+        bool(watch.storage_numbers(tensor) & needed) for tensor in tensors(list(inputs))
+    )
+    return ForwardObservation(watch.trace, alive, frozenset(watch.weights_in(needed)), inputs_used)

@@ -35,11 +35,11 @@ class SelfTestReuse:
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: ForwardRunner,
+        runner: ForwardRunner,
         tests: SelfTests,
         findings: Findings,
     ) -> None:
-        self._files, self._layout, self._bench = files, layout, bench
+        self._files, self._layout, self._runner = files, layout, runner
         self._tests, self._findings = tests, findings
         self._components: dict[str, ComponentFile] = {}
 
@@ -49,23 +49,30 @@ class SelfTestReuse:
 
     def needs_self_test(self, component: str) -> bool:
         """Return whether a kernel has no self-test verdict yet that a run in a parent may give."""
-        if self._bench.standalone:
+        if self._runner.standalone:
             return False
-        known = (
+        is_judged = (
             self._findings.has_verdict("self-test", component)
             or component in self._tests.not_finite
         )
-        return self._layout.is_kernel(component) and not known
+        return self._layout.is_kernel(component) and not is_judged
 
     @contextmanager
     def watch_kernels(
-        self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
+        self,
+        modules: dict[str, nn.Module],
+        names: dict[str, str],
+        parent_inputs: Inputs,
+        *,
+        repeated: bool,
     ) -> Iterator[None]:
         """In the body, judge the kernels that are called with tensors of their parent's inputs."""
-        there = storages_of(given)
+        input_storages = storages_of(parent_inputs)
         for path, module in modules.items():
             if self.needs_self_test(names[path]):
-                module.forward = self._wrap_forward(names[path], module.forward, there, repeated)
+                module.forward = self._wrap_forward(
+                    names[path], module.forward, input_storages, repeated
+                )
         try:
             yield
         finally:
@@ -73,39 +80,51 @@ class SelfTestReuse:
                 module.__dict__.pop("forward", None)
 
     def _wrap_forward(
-        self, component: str, forward: Callable[..., Any], there: set[int], repeated: bool
+        self, component: str, forward: Callable[..., Any], input_storages: set[int], repeated: bool
     ) -> Callable[..., Any]:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            same = None
-            if not kwargs and self.needs_self_test(component) and storages_of(args) <= there:
+        def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
+            component_file = None
+            if (
+                not kwargs
+                and self.needs_self_test(component)
+                and storages_of(args) <= input_storages
+            ):
                 with without_modes():
-                    unnoticed = self._bench.save_generators()
-                    same = self._load_if_inputs_match(component, args, repeated)
-                    unnoticed()  # the parent's own draws stay the same
+                    restore_generators = self._runner.save_generators()
+                    component_file = self._load_if_inputs_match(component, args, repeated)
+                    restore_generators()  # the parent's own draws stay the same
             output = forward(*args, **kwargs)
-            if same:
+            if component_file:
                 with without_modes():
-                    judge_output(same, self._layout, output, self._tests, self._findings)
+                    judge_output(component_file, self._layout, output, self._tests, self._findings)
             return output
 
-        return watched
+        return forward_and_judge
 
     def _load_if_inputs_match(
         self, component: str, args: tuple[Any, ...], repeated: bool
     ) -> ComponentFile | None:
         if expected := self._components.get(component):
-            contract, given = self._tests.contracts[component], tensors(list(args))
-            looks = tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given)
-            return expected if looks == (contract.inputs, contract.strides) else None
+            contract, call_inputs = self._tests.contracts[component], tensors(list(args))
+            call_layout = (
+                tuple(map(meta_of, call_inputs)),
+                tuple(tuple(t.stride()) for t in call_inputs),
+            )
+            return expected if call_layout == (contract.inputs, contract.strides) else None
         with (
             self._findings.record_cannot_judge("self-test", component),
             suppress(DifferentDrawError),
         ):
-            loaded = load_component(self._files, self._bench, component, component)
-            own = loaded.draw(0, repeated=repeated, again=True)
-            strides = [[t.stride() for t in tensors(list(each))] for each in (own[0], args)]
-            if strides[0] == strides[1] and are_identical(list(own[0]), list(args)):
-                model = loaded.build(0, bare=True)
-                note_contract(loaded, self._layout, model, own, self._tests, self._findings)
-                return loaded
+            component_file = load_component(self._files, self._runner, component, component)
+            own_inputs = component_file.draw(0, repeated=repeated, reuse=True)
+            strides = [
+                [t.stride() for t in tensors(list(arguments))]
+                for arguments in (own_inputs[0], args)
+            ]
+            if strides[0] == strides[1] and are_identical(list(own_inputs[0]), list(args)):
+                model = component_file.build(0, bare=True)
+                note_contract(
+                    component_file, self._layout, model, own_inputs, self._tests, self._findings
+                )
+                return component_file
         return None

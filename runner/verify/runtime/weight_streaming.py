@@ -59,9 +59,9 @@ class WeightStreaming(TorchDispatchMode):
         """Deferred tensors that have values, the one that was read last at the end."""
         self._build_seed: int | None = None
 
-    def build(self, make: Callable[[], Any], number: int) -> Any:
+    def build(self, make: Callable[[], Any], seed: int) -> Any:
         """Return a model with large parameters deferred, whose random numbers have this seed."""
-        self._build_seed = number
+        self._build_seed = seed
         try:
             model = make()
         finally:
@@ -81,47 +81,49 @@ class WeightStreaming(TorchDispatchMode):
         Random weights need not move: another seed gives other values.
         """
         deferred = self.deferred_weights(model)
-        for one in deferred.values():
-            self._release(one)
-            one.final_change = _move_defaults
+        for weight in deferred.values():
+            self._release(weight)
+            weight.final_change = _move_defaults
         return frozenset(deferred)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = tensors([*args, *kwargs.values()])
-        met = [deferred for tensor in given if (deferred := self._deferred_of(tensor))]
-        if met and func.is_view:
-            with _temporary_memory(met):
+        inputs = tensors([*args, *kwargs.values()])
+        deferred_inputs = [deferred for tensor in inputs if (deferred := self._deferred_of(tensor))]
+        if deferred_inputs and func.is_view:
+            with _temporary_memory(deferred_inputs):
                 return func(*args, **kwargs)
-        if self._build_seed is not None and (met or not given):
-            done, result = self._defer(func, args, kwargs, bool(met))
-            if done:
+        if self._build_seed is not None and (deferred_inputs or not inputs):
+            is_deferred, result = self._defer(func, args, kwargs, bool(deferred_inputs))
+            if is_deferred:
                 return result
-        if not met:
+        if not deferred_inputs:
             return func(*args, **kwargs)
-        self._compute(met)
+        self._compute(deferred_inputs)
         result = func(*args, **kwargs)
         for tensor in _written_tensors(func, args, kwargs):
             self._make_permanent(self._deferred_of(tensor))
         return result
 
     def _defer(
-        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], met: bool
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], reads_deferred: bool
     ) -> tuple[bool, Any]:
         """Record an operation if possible; return whether it was, and its result."""
-        written = _written_tensors(func, args, kwargs)
-        targets = [self._deferred_of(tensor) for tensor in written]
+        written_tensors = _written_tensors(func, args, kwargs)
+        targets = [self._deferred_of(tensor) for tensor in written_tensors]
         returns = len(schema(func).returns)
-        if written:
-            if len(written) > 1 or targets[0] is None or returns > 1:
+        if written_tensors:
+            if len(written_tensors) > 1 or targets[0] is None or returns > 1:
                 return False, None
             step = DeferredOperation(func, *self._replace_deferred(func, args, kwargs))
             self._release(targets[0])
             targets[0].writes.append(step)
-            return True, written[0] if returns else None
-        if not met and not any(argument.name == "device" for argument in schema(func).arguments):
+            return True, written_tensors[0] if returns else None
+        if not reads_deferred and not any(
+            argument.name == "device" for argument in schema(func).arguments
+        ):
             return False, None
         if torch.device(kwargs.get("device") or "cpu").type != "cpu":
             return False, None
@@ -133,16 +135,16 @@ class WeightStreaming(TorchDispatchMode):
         if not outputs or not all(isinstance(output, torch.Tensor) for output in outputs):
             return False, None
         if (
-            not met
+            not reads_deferred
             and sum(output.untyped_storage().nbytes() for output in outputs) < DEFERRED_BYTES
         ):
             return False, None
-        noted = self._replace_deferred(func, args, kwargs)
-        made = [
-            self._make_deferred(DeferredOperation(func, *noted, n), output)
+        arguments = self._replace_deferred(func, args, kwargs)
+        results = [
+            self._make_deferred(DeferredOperation(func, *arguments, n), output)
             for n, output in enumerate(outputs)
         ]
-        return True, type(shapes)(made) if isinstance(shapes, list | tuple) else made[0]
+        return True, type(shapes)(results) if isinstance(shapes, list | tuple) else results[0]
 
     def _replace_deferred(
         self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -153,7 +155,7 @@ class WeightStreaming(TorchDispatchMode):
         """
         kind_only = takes_kind_only(name_of(func))
 
-        def note(value: Any) -> Any:
+        def replace(value: Any) -> Any:
             if isinstance(value, torch.Generator):
                 return None
             if not isinstance(value, torch.Tensor):
@@ -162,8 +164,8 @@ class WeightStreaming(TorchDispatchMode):
                 return DeferredArgument.capture(value, None if kind_only else deferred)
             return value.detach().clone() if value.nbytes < DEFERRED_BYTES else value.detach()
 
-        noted: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(note, (args, kwargs))
-        return noted
+        replaced: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(replace, (args, kwargs))
+        return replaced
 
     def _make_deferred(self, step: DeferredOperation, like: torch.Tensor) -> torch.Tensor:
         size, stride = tuple(like.shape), tuple(like.stride())
@@ -201,23 +203,23 @@ class WeightStreaming(TorchDispatchMode):
 
     def _compute(self, needed: list[DeferredTensor]) -> None:
         """Compute tensors that an operation reads; free those that were not read for longest."""
-        missing = {id(one): one for one in needed if not one.is_filled}
-        room = self._cache_bytes - sum(one.nbytes for one in missing.values())
-        held = sum(one.nbytes for one in self._cache.values())
-        for one in list(self._cache.values()):
-            if held <= room:
+        missing = {id(tensor): tensor for tensor in needed if not tensor.is_filled}
+        room = self._cache_bytes - sum(tensor.nbytes for tensor in missing.values())
+        cached_bytes = sum(tensor.nbytes for tensor in self._cache.values())
+        for tensor in list(self._cache.values()):
+            if cached_bytes <= room:
                 break
-            if one not in needed:
-                held -= one.nbytes
-                self._release(one)
-        for one in missing.values():
-            if one.name is None:
-                one.name = f"tensor {len(self._deferred)}"
+            if tensor not in needed:
+                cached_bytes -= tensor.nbytes
+                self._release(tensor)
+        for tensor in missing.values():
+            if tensor.name is None:
+                tensor.name = f"tensor {len(self._deferred)}"
             with without_modes():
-                compute_values(one)
-        for one in needed:
-            self._cache[id(one)] = one
-            self._cache.move_to_end(id(one))
+                compute_values(tensor)
+        for tensor in needed:
+            self._cache[id(tensor)] = tensor
+            self._cache.move_to_end(id(tensor))
 
     def _release(self, deferred: DeferredTensor) -> None:
         self._cache.pop(id(deferred), None)
@@ -231,9 +233,9 @@ class WeightStreaming(TorchDispatchMode):
 
 
 @contextmanager
-def _temporary_memory(met: list[DeferredTensor]) -> Iterator[None]:
+def _temporary_memory(deferred_inputs: list[DeferredTensor]) -> Iterator[None]:
     """Give storages memory during a view operation: torch checks it, and nothing touches it."""
-    empty = [deferred for deferred in met if not deferred.is_filled]
+    empty = [deferred for deferred in deferred_inputs if not deferred.is_filled]
     for deferred in empty:
         deferred.storage.resize_(deferred.nbytes)
     try:
@@ -254,24 +256,24 @@ def _written_tensors(
     """Return the arguments that an operation writes into."""
     if not schema(func).is_mutable:
         return []
-    found = []
+    results = []
     for n, argument in enumerate(schema(func).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = args[n] if n < len(args) else kwargs.get(argument.name)
-            found += tensors([value])
-    return found
+            results += tensors([value])
+    return results
 
 
 def _to_meta(value: Any) -> Any:
     """Return the same arguments without values."""
 
-    def bare(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             size, stride = tuple(value.shape), tuple(value.stride())
             return torch.empty_strided(size, stride, dtype=value.dtype, device="meta")
         return None if isinstance(value, torch.Generator) else value
 
-    return tree_map(bare, value)
+    return tree_map(convert, value)
 
 
 def _meta_device_keyword(func: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ CALL_FLOPS = 600_000
 
 
 def estimate_effort(
-    func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any
+    func: Any, inputs: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any
 ) -> int:
     """Return the cost of a dispatched operation in floating-point operations of a matrix product.
 
@@ -22,8 +22,8 @@ def estimate_effort(
     if func.is_view:
         return CALL_FLOPS
     results = result if isinstance(result, tuple | list) else [result]
-    outputs = [each for each in results if isinstance(each, torch.Tensor)]
-    moved = sum(tensor.numel() for tensor in (*given, *outputs))
+    outputs = [output for output in results if isinstance(output, torch.Tensor)]
+    moved = sum(tensor.numel() for tensor in (*inputs, *outputs))
     count = _FLOPS.get(func.overloadpacket)
     product = count(*args, **kwargs, out_val=result) if count else 0
     return product + ELEMENT_FLOPS * moved + CALL_FLOPS
