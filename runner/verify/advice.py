@@ -51,9 +51,12 @@ def _is_an_inline_block(node: Node, children: Children) -> bool:
 def _opens_attention(node: Node, children: Children) -> bool:
     for position, child in enumerate(children):
         if _runs_operation(child, {"softmax"}):
-            before = children[max(position - 1 - _AROUND_SOFTMAX, 0) : position]
-            after = children[position + 1 : position + 2 + _AROUND_SOFTMAX]
-            if all(any(_runs_operation(c, _MATMULS) for c in side) for side in (before, after)):
+            kernels_before = children[max(position - 1 - _AROUND_SOFTMAX, 0) : position]
+            kernels_after = children[position + 1 : position + 2 + _AROUND_SOFTMAX]
+            if all(
+                any(_runs_operation(c, _MATMULS) for c in side)
+                for side in (kernels_before, kernels_after)
+            ):
                 return True
     return False
 

@@ -190,9 +190,13 @@ class Findings:
             update={"component": _encodable(check.component), "reason": _encodable(check.reason)}
         )
         key = (check.gate, check.component)
-        before = self._checks.get(key)
-        broke = before is not None and before.verdict is Verdict.BROKEN
-        if before is None or before.verdict in GOOD or (broke and check.verdict is Verdict.FAILED):
+        earlier_check = self._checks.get(key)
+        is_broken = earlier_check is not None and earlier_check.verdict is Verdict.BROKEN
+        if (
+            earlier_check is None
+            or earlier_check.verdict in GOOD
+            or (is_broken and check.verdict is Verdict.FAILED)
+        ):
             self._checks[key] = check
 
 

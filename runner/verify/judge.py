@@ -103,7 +103,8 @@ def _judge(
             for package, recorded_version in layout.tree.metadata.packages.items():
                 if recorded_version != (installed_version := known_as(package)):
                     findings.warn(
-                        f"taken apart with {package} {recorded_version}; here it is {installed_version}"
+                        f"taken apart with {package} {recorded_version};"
+                        f" here it is {installed_version}"
                     )
         if isinstance(files, ForeignFiles):
             if not specialisations and not options.seed:
@@ -136,15 +137,17 @@ def _judge(
                     run_self_test(component, files, layout, runner, tests, findings)
             step_gate.judge_calls()
 
-        delayed = _find_delayed_self_tests(layout, runner)
+        delayed_tests = _find_delayed_self_tests(layout, runner)
         with findings.time_gate("self-test"):
-            run_self_tests(component for component in layout.components if component not in delayed)
+            run_self_tests(
+                component for component in layout.components if component not in delayed_tests
+            )
         with findings.time_gate("composition"):
             composition = CompositionGate(
                 files, layout, runner, disk_cache, tests, power, step_gate, findings
             )
             composition.judge(
-                lambda: run_self_tests(sorted(path for path in delayed if path != root)),
+                lambda: run_self_tests(sorted(path for path in delayed_tests if path != root)),
                 missing_packages,
             )
         with findings.time_gate("step"):
@@ -203,8 +206,8 @@ def _torch_release(version: str = torch.__version__) -> str:
 
 def _different_torch_release(version: str) -> str | None:
     """Return the torch release in a tree, if it is known and differs from the installed one."""
-    recorded = _torch_release(version)
-    return None if recorded in {"unknown", _torch_release()} else recorded
+    tree_release = _torch_release(version)
+    return None if tree_release in {"unknown", _torch_release()} else tree_release
 
 
 def _missing_packages(path: Path) -> frozenset[str]:

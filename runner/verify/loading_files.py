@@ -56,12 +56,12 @@ def foreign_code(label: str, directory: Path) -> Iterator[None]:
         _restore_modes(modes)
 
 
-def _restore_modes(before: tuple[int, int, bool]) -> bool:
+def _restore_modes(saved_modes: tuple[int, int, bool]) -> bool:
     """Remove the torch modes that were entered since; return whether there were any."""
-    now = (*stack_depths(), torch.is_grad_enabled())
-    pop_modes(*before[:2])
-    torch.set_grad_enabled(before[2])
-    return now != before
+    current_modes = (*stack_depths(), torch.is_grad_enabled())
+    pop_modes(*saved_modes[:2])
+    torch.set_grad_enabled(saved_modes[2])
+    return current_modes != saved_modes
 
 
 class AnyProblem(Protocol):
@@ -102,7 +102,7 @@ class Files:
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
         self._modules: dict[str, ModuleType] = {}
-        self._compiled: dict[bytes, CodeType] = {}
+        self._code_objects: dict[bytes, CodeType] = {}
         self._dont_write_bytecode = False
 
     def __enter__(self) -> Self:
@@ -126,7 +126,7 @@ class Files:
     def reopen(self) -> Self:
         """Return a new loader of the same files, which shares the compiled code."""
         files = type(self)(self.directory)
-        files._compiled = self._compiled
+        files._code_objects = self._code_objects
         return files
 
     def load(self, path: Path) -> ModuleType:
@@ -156,7 +156,7 @@ class Files:
         package = ModuleType(CHILDREN)
         package.__path__ = [str(step.resolve() / CHILDREN)]
         package.__file__ = str(step.resolve() / CHILDREN / "__init__.py")
-        before = {name: sys.modules.pop(name) for name in _children_module_names()}
+        saved_modules = {name: sys.modules.pop(name) for name in _children_module_names()}
         sys.modules[CHILDREN] = package
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
@@ -168,7 +168,7 @@ class Files:
         finally:
             for name in _children_module_names():
                 del sys.modules[name]
-            sys.modules.update(before)
+            sys.modules.update(saved_modules)
 
     def _run(self, path: Path, name: str) -> ModuleType:
         location = relative_path(path, self.directory)
@@ -185,9 +185,9 @@ class Files:
 
     def _compile(self, source: bytes, path: str) -> CodeType:
         """Compile a source once, however many copies of it the steps' children hold."""
-        if source not in self._compiled:
-            self._compiled[source] = compile(source, path, "exec", dont_inherit=True)
-        return _with_file_name(self._compiled[source], path)
+        if source not in self._code_objects:
+            self._code_objects[source] = compile(source, path, "exec", dont_inherit=True)
+        return _with_file_name(self._code_objects[source], path)
 
     def _is_ours(self, module: Any) -> bool:
         file = getattr(module, "__file__", None)
@@ -236,11 +236,11 @@ def _with_file_name(code: CodeType, path: str) -> CodeType:
     """Return the same code with another file name, also in nested functions."""
     if code.co_filename == path:
         return code
-    inner = (
+    constants = (
         _with_file_name(constant, path) if isinstance(constant, CodeType) else constant
         for constant in code.co_consts
     )
-    return code.replace(co_filename=path, co_consts=tuple(inner))
+    return code.replace(co_filename=path, co_consts=tuple(constants))
 
 
 def _children_module_names() -> list[str]:

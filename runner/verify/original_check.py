@@ -28,10 +28,10 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
             another result.
     """
     runner = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
-    loaded = load_problem(problem)
+    loaded_problem = load_problem(problem)
     for trial in range(options.trials):
         with exact_arithmetic("cpu"):
-            first, second = (_run_problem(loaded, runner, trial) for _ in range(2))
+            first, second = (_run_problem(loaded_problem, runner, trial) for _ in range(2))
         difference = compare(first, second, COMPOSITION)
         if difference.reason:
             message = (
@@ -42,20 +42,20 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
             raise ProblemError(problem.path, message, hint=hint)
 
 
-def _run_problem(loaded: LoadedProblem, runner: ForwardRunner, trial: int) -> object:
+def _run_problem(loaded_problem: LoadedProblem, runner: ForwardRunner, trial: int) -> object:
     runner.seed(trial)
-    model = loaded.build().train(runner.options.mode == "train")
+    model = loaded_problem.build().train(runner.options.mode == "train")
     runner.seed(trial)
-    args, kwargs = loaded.get_inputs()
+    args, kwargs = loaded_problem.get_inputs()
     # The inputs are described first, since forward() may write into them.
-    described = describe_inputs((args, kwargs))
+    description = describe_inputs((args, kwargs))
     runner.seed(trial)
     try:
-        with author_code(loaded.problem), torch.no_grad():
+        with author_code(loaded_problem.problem), torch.no_grad():
             return model(*args, **kwargs)
     except ProblemError as error:
         message = (
-            f"forward() fails on its own inputs ({described}; seed {runner.options.seed + trial})"
+            f"forward() fails on its own inputs ({description}; seed {runner.options.seed + trial})"
         )
         raise ProblemError(error.path, f"{message}: {error.what}") from error
 

@@ -48,16 +48,16 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
         return None, f"{TREE_FILE} has no nodes"
     if fault := version_fault(text):
         return None, f"{TREE_FILE}: {fault}; {ANEW}"
-    completed = {
+    full_document = {
         "metadata": _complete_metadata(document.get("metadata")),
         "nodes": _complete_nodes(document["nodes"]),
         "data_flow": [],
     }
     for _ in range(_MAX_REPAIRS):
         try:
-            return Tree.model_validate(completed), None
+            return Tree.model_validate(full_document), None
         except ValidationError as error:
-            if not _drop_invalid_metadata(completed, error):
+            if not _drop_invalid_metadata(full_document, error):
                 return None, f"{TREE_FILE}: {_describe_validation_error(error)}"
     return None, f"{TREE_FILE}: cannot be understood"
 
@@ -92,8 +92,8 @@ def _complete_node(name: str, node: Any) -> Any:
         if f"{side}_shapes" not in fields:
             fields |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
     path = fields.get("path")
-    plain = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
-    return with_names(plain | fields)
+    defaults = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
+    return with_names(defaults | fields)
 
 
 def _drop_invalid_metadata(document: dict[str, Any], error: ValidationError) -> bool:

@@ -22,8 +22,8 @@ def write_reports(directory: Path, verification: Verification) -> None:
     """Write verification/*.json, each step's reports, the tree's status and the page's section."""
     document = verification.model_dump(mode="json")
     steps = sorted(path for path in directory.glob("steps/*") if path.is_dir())
-    now = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
-    _write(directory / "verification" / "test_results.json", now | document)
+    timestamp = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    _write(directory / "verification" / "test_results.json", timestamp | document)
     of_steps = {path.name: _step_report(path.name, verification) for path in steps}
     summary = {
         "status": verification.status,
@@ -31,12 +31,12 @@ def write_reports(directory: Path, verification: Verification) -> None:
         "steps_passed": sum(report["status"] == "passed" for report in of_steps.values()),
         "steps": list(of_steps.values()),
     }
-    _write(directory / "verification" / "step_verification_summary.json", now | summary)
+    _write(directory / "verification" / "step_verification_summary.json", timestamp | summary)
     coverage = {
         "equal": bool(verification.coverage) and all(c.equal for c in verification.coverage),
         "components": [_coverage_document(item) for item in verification.coverage],
     }
-    _write(directory / "verification" / "coverage_summary.json", now | coverage)
+    _write(directory / "verification" / "coverage_summary.json", timestamp | coverage)
     if verification.power is not None:
         write_power(directory / POWER_FILE, verification.power)
     for path in steps:
@@ -84,13 +84,13 @@ def _step_report(name: str, verification: Verification) -> dict[str, Any]:
         for check in gate.checks
         if check.component == folder or check.component.startswith(f"{folder}/")
     ]
-    compared = [c for c in checks if c.gate == "step" and c.verdict in COMPARED]
-    passed = bool(compared) and all(check.reason is None for check in checks)
+    comparisons = [c for c in checks if c.gate == "step" and c.verdict in COMPARED]
+    passed = bool(comparisons) and all(check.reason is None for check in checks)
     return {
         "step": name,
         "status": "passed" if passed else "failed",
-        "max_diff": compared[0].max_diff if compared else None,
-        "bitwise_equal": compared[0].bitwise_equal if compared else None,
+        "max_diff": comparisons[0].max_diff if comparisons else None,
+        "bitwise_equal": comparisons[0].bitwise_equal if comparisons else None,
         "trials": verification.trials,
         "mode": verification.mode,
         "torch_version": verification.torch_version,

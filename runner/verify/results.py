@@ -265,8 +265,10 @@ def components_with_bad_inputs(gates: list[GateResult]) -> frozenset[str]:
     return components
 
 
-def _is_about_inputs(check: Check, bad: Collection[str]) -> bool:
+def _is_about_inputs(check: Check, components: Collection[str]) -> bool:
     """Return whether a check says no more than that a component cannot take its own inputs."""
     reason = check.reason or ""
-    raised = check.verdict is Verdict.BROKEN and any(f"{file}: forward: " in reason for file in bad)
-    return raised or reason.startswith(NOT_FINITE)
+    is_raised_by_one = check.verdict is Verdict.BROKEN and any(
+        f"{file}: forward: " in reason for file in components
+    )
+    return is_raised_by_one or reason.startswith(NOT_FINITE)

@@ -96,43 +96,44 @@ def outputs_differ(
     )
 
 
-def are_identical(left: object, right: object) -> bool:
+def are_identical(first: object, second: object) -> bool:
     """Return whether two outputs have the same bits; stop at the first piece that differs."""
-    if left is right:
+    if first is second:
         return True
-    if structure(left) != structure(right):
+    if structure(first) != structure(second):
         return False
-    for (_, left_leaf), (_, right_leaf) in zip(leaves(left), leaves(right), strict=True):
-        if not is_tensor(left_leaf):
-            if left_leaf != right_leaf:
+    for (_, first_leaf), (_, second_leaf) in zip(leaves(first), leaves(second), strict=True):
+        if not is_tensor(first_leaf):
+            if first_leaf != second_leaf:
                 return False
             continue
-        if left_leaf is right_leaf or _is_same_memory(left_leaf, right_leaf):
+        if first_leaf is second_leaf or _is_same_memory(first_leaf, second_leaf):
             continue
-        left_tensor, right_tensor = as_tensor(left_leaf), as_tensor(right_leaf)
+        first_tensor, second_tensor = as_tensor(first_leaf), as_tensor(second_leaf)
         if (
-            tuple(left_tensor.shape) != tuple(right_tensor.shape)
-            or left_tensor.dtype != right_tensor.dtype
+            tuple(first_tensor.shape) != tuple(second_tensor.shape)
+            or first_tensor.dtype != second_tensor.dtype
         ):
             return False
         if not all(
             _same_bits(a.to(b.device), b)
-            for a, b in zip(pieces_of(left_tensor), pieces_of(right_tensor), strict=True)
+            for a, b in zip(pieces_of(first_tensor), pieces_of(second_tensor), strict=True)
         ):
             return False
     return True
 
 
-def _is_same_memory(left: object, right: object) -> bool:
+def _is_same_memory(first: object, second: object) -> bool:
     """Return whether two tensors are the same numbers in memory."""
-    if not isinstance(left, torch.Tensor) or not isinstance(right, torch.Tensor):
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
-    if left.layout != torch.strided or right.layout != torch.strided or not left.numel():
+    if first.layout != torch.strided or second.layout != torch.strided or not first.numel():
         return False
-    left_memory, right_memory = (
-        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (left, right)
+    first_memory, second_memory = (
+        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg())
+        for t in (first, second)
     )
-    return left_memory == right_memory
+    return first_memory == second_memory
 
 
 def notices_enlarged_output(
@@ -165,7 +166,9 @@ def notices_enlarged_output(
             enlarged = enlarge(actual_piece).to(expected_piece.device)
             if (
                 actual_piece.numel()
-                and _compare_piece(_as_real(expected_piece), _as_real(enlarged), tolerance).outside
+                and _compare_piece(
+                    _as_real(expected_piece), _as_real(enlarged), tolerance
+                ).outside_count
             ):
                 return True
     return False
@@ -257,7 +260,7 @@ class _PieceDifference:
 
     max_diff: float = 0.0
     bitwise_equal: bool = True
-    outside: int = 0
+    outside_count: int = 0
     """Number of elements outside the tolerance."""
     nan_mismatches: int = 0
     """Number of elements that are NaN or infinite on one side, or differently on both."""
@@ -266,7 +269,7 @@ class _PieceDifference:
     def add(self, part: "_PieceDifference") -> None:
         self.max_diff = max(self.max_diff, part.max_diff)
         self.bitwise_equal &= part.bitwise_equal
-        self.outside += part.outside
+        self.outside_count += part.outside_count
         self.nan_mismatches += part.nan_mismatches
         self.not_finite |= part.not_finite
 
@@ -274,8 +277,8 @@ class _PieceDifference:
         reason = None
         if self.nan_mismatches:
             reason = f"{name} is NaN or infinite in other places: {self.nan_mismatches} of {total}"
-        elif self.outside:
-            extent = f"{self.outside} of {counted(total, 'element')}"
+        elif self.outside_count:
+            extent = f"{self.outside_count} of {counted(total, 'element')}"
             reason = f"{name} differs by {self.max_diff:.3g}, {extent}"
         elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
             reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"
@@ -288,35 +291,35 @@ def _compare_piece(
     """Return the difference of two pieces in which some bit may differ."""
     if not expected.dtype.is_floating_point:
         different = expected != actual
-        wide = torch.float64
-        largest = float((expected.to(wide) - actual.to(wide)).abs().max())
+        wide_dtype = torch.float64
+        largest = float((expected.to(wide_dtype) - actual.to(wide_dtype)).abs().max())
         count = int(different.sum())
         return _PieceDifference(max(largest, 1.0) if count else 0.0, count == 0, count)
     if expected.dtype.itemsize < 4:
         expected, actual = expected.float(), actual.float()
-    equal = (expected == actual) | (expected.isnan() & actual.isnan())
-    diff = (actual - expected).abs_().masked_fill_(equal, 0.0)
-    unmatched = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
-    allowed = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
-    outside = (~(diff <= allowed)).logical_and_(~equal).logical_or_(unmatched)
-    patterns = int(unmatched.sum())
+    is_equal = (expected == actual) | (expected.isnan() & actual.isnan())
+    diff = (actual - expected).abs_().masked_fill_(is_equal, 0.0)
+    is_unmatched = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
+    limits = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+    is_outside = (~(diff <= limits)).logical_and_(~is_equal).logical_or_(is_unmatched)
+    patterns = int(is_unmatched.sum())
     return _PieceDifference(
         math.inf if patterns else float(diff.max()),
         False,
-        int(outside.sum()),
+        int(is_outside.sum()),
         patterns,
         not all_finite(expected),
     )
 
 
-def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
-    bits = _BITS.get(left.dtype.itemsize)
-    if bits is None or left.dtype == torch.bool:
-        return torch.equal(left, right)
-    left, right = (t.resolve_conj().resolve_neg() for t in (left, right))
-    if left.shape == right.shape and _is_word_aligned(left) and _is_word_aligned(right):
-        return torch.equal(left.view(-1).view(torch.int64), right.view(-1).view(torch.int64))
-    return torch.equal(left.view(bits), right.view(bits))
+def _same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    bits = _BITS.get(first.dtype.itemsize)
+    if bits is None or first.dtype == torch.bool:
+        return torch.equal(first, second)
+    first, second = (t.resolve_conj().resolve_neg() for t in (first, second))
+    if first.shape == second.shape and _is_word_aligned(first) and _is_word_aligned(second):
+        return torch.equal(first.view(-1).view(torch.int64), second.view(-1).view(torch.int64))
+    return torch.equal(first.view(bits), second.view(bits))
 
 
 def _is_word_aligned(tensor: torch.Tensor) -> bool:

@@ -201,29 +201,33 @@ class CompositionGate:
             with findings.time_gate("self-test"):
                 self._run_self_tests()
         with forbid_computation(COMPOSITION_TEST, runner, findings):
-            composed = runner.build_bare(
+            composed_model = runner.build_bare(
                 f"{COMPOSITION_TEST}: ComposedModel",
                 lambda: test.__dict__["ComposedModel"](),
                 trial,
             )
         if original_run:
-            unused = frozenset(weight_table.entries) - original_run.weights_used
-            fault = weight_map_fault(mapping, describe_weights(composed), weight_table, unused)
+            unused_names = frozenset(weight_table.entries) - original_run.weights_used
+            fault = weight_map_fault(
+                mapping, describe_weights(composed_model), weight_table, unused_names
+            )
             findings.record_verdict("weights", MODEL, fault)
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
-            transfer_weights(weights, composed, mapping)
+            transfer_weights(weights, composed_model, mapping)
         storages = {name: storage_of(tensor) for name, tensor in weights.items()}
         del weights
-        kernels = self._find_kernels(composed) if trial == 0 else {}
+        kernels = self._find_kernels(composed_model) if trial == 0 else {}
         recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
-        reused = {
+        reused_kernels = {
             file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
         }
-        actual, composed_run = self._run_composed(composed, kernels, inputs, trial, recording)
-        self.kernels_not_finite |= reused & self.tests.not_finite.keys()  # found in this very run
-        buffer_difference = compare_state(buffers, composed, mapping)
+        actual, composed_run = self._run_composed(composed_model, kernels, inputs, trial, recording)
+        self.kernels_not_finite |= (
+            reused_kernels & self.tests.not_finite.keys()
+        )  # found in this very run
+        buffer_difference = compare_state(buffers, composed_model, mapping)
         if recording is None:
-            del composed
+            del composed_model
         if original_run and composed_run:
             self._judge_run(original_run, composed_run)
             findings.record_verdict(
@@ -245,7 +249,7 @@ class CompositionGate:
                     MODEL,
                     {path: file for path, (_, file) in kernels.items()},
                     {path: module for path, (module, _) in kernels.items()},
-                    lambda: runner.forward(label, composed, inputs.get(), trial)[0],
+                    lambda: runner.forward(label, composed_model, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
                     difference.bitwise_equal,
                     COMPOSITION,
@@ -253,9 +257,9 @@ class CompositionGate:
                 ),
                 recording,
             )
-        if reused and recording is None:
+        if reused_kernels and recording is None:
             del actual
-            for component in sorted(reused):
+            for component in sorted(reused_kernels):
                 findings.record_verdict("rules", component, self._watch.retained_tensor_fault())
         return difference
 
@@ -416,15 +420,19 @@ class CompositionGate:
             return
         fault = None
         if len(calls) != len(nodes):
-            often, have = counted(len(calls), "time"), counted(len(nodes), "instance")
-            fault = f"runs {often}, the tree has {have}"
+            call_count, node_count = counted(len(calls), "time"), counted(len(nodes), "instance")
+            fault = f"runs {call_count}, the tree has {node_count}"
         elif Counter(call.inputs for call in calls) != Counter(map(documented_inputs, nodes)):
             fault = "runs on other inputs than the tree says"
         self.findings.record_verdict("coverage", component, fault)
         strides = {call.strides for call in calls}
         if contract and any(
-            not all(map(has_same_layout, [s for s, _ in contract.inputs], contract.strides, real))
-            for real in strides
+            not all(
+                map(
+                    has_same_layout, [s for s, _ in contract.inputs], contract.strides, call_strides
+                )
+            )
+            for call_strides in strides
         ):
             self._other_strides.append(component)
 
@@ -437,7 +445,7 @@ class CompositionGate:
             return
         shapes = [shape for shape, _ in contract.inputs]
         for call in calls:
-            same = contract.inputs == call.inputs and all(
+            has_same_inputs = contract.inputs == call.inputs and all(
                 map(has_same_layout, shapes, contract.strides, call.strides)
             )
             call_events = events[slice(*call.event_span)]
@@ -447,8 +455,8 @@ class CompositionGate:
             )
             # Where the model computes an input from constants, the kernel's operations on it are
             # constant too.
-            missing = own_operations - count_operation_names(call_events, constants=True)
-            if same and (missing or model_operations - own_operations):
+            missing_operations = own_operations - count_operation_names(call_events, constants=True)
+            if has_same_inputs and (missing_operations or model_operations - own_operations):
                 comparison = (
                     f"{_format_names(model_operations)} in the model,"
                     f" {_format_names(contract.operations)} by itself"

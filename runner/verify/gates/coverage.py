@@ -26,26 +26,26 @@ def compare_coverage(
     writes copies the result back into the whole. If it writes into a tensor that is not row-major,
     such a program creates one that may be, so copies that only reorder it may appear or vanish.
     """
-    live = [
+    live_events = [
         (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
     ]
-    required = [event for event, alive in live if alive]
-    unused = [event for event, alive in live if not alive]
+    required_events = [event for event, alive in live_events if alive]
+    unused_events = [event for event, alive in live_events if not alive]
     pairs = zip(kernels.trace.events, kernels.alive, strict=True)
     kernel_events = [(event, alive) for event, alive in pairs if not event.constant]
     required_counts, optional_counts, kernel_counts = (
-        _count_operations(required),
-        _count_operations(unused),
+        _count_operations(required_events),
+        _count_operations(unused_events),
         _count_operations(e for e, _ in kernel_events),
     )
     reaching_counts = _count_operations(event for event, alive in kernel_events if alive)
     optional_counts.update(e.operation for e in original.trace.events if e.constant)
     optional_counts.update(
         DispatchedOperation("copy", e.operation.outputs, (), e.operation.outputs)
-        for e, _ in live
+        for e, _ in live_events
         if e.into_part
     )
-    strided_sizes = {_result_size(e.operation) for e, _ in live if e.into_strided}
+    strided_sizes = {_result_size(e.operation) for e, _ in live_events if e.into_strided}
 
     def drop_relayout_copies(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
         """Remove the copies that only bring such a tensor into another order."""
@@ -59,11 +59,13 @@ def compare_coverage(
 
     return Coverage(
         component=component,
-        original_operations=len(required),
+        original_operations=len(required_events),
         kernel_operations=len(kernel_events),
         constant_operations=(_count_constants(original), _count_constants(kernels)),
-        unused_operations=len(unused),
-        missing=_list_counts(drop_relayout_copies(required_counts - reaching_counts), required),
+        unused_operations=len(unused_events),
+        missing=_list_counts(
+            drop_relayout_copies(required_counts - reaching_counts), required_events
+        ),
         extra=_list_counts(
             drop_relayout_copies(kernel_counts - required_counts - optional_counts),
             [event for event, _ in kernel_events],

@@ -119,9 +119,9 @@ class DeviceGate:
         try:
             return self._run_file(ORIGINAL, self._load_problem)
         except _DoesNotRunError as error:
-            fault, unjudged = self._explain(ORIGINAL, self._load_problem, error)
+            fault, skip_reason = self._explain(ORIGINAL, self._load_problem, error)
         self._findings.record_nothing_to_check("device", ORIGINAL)
-        reason = f"itself does not run on one: {fault}" if fault else unjudged
+        reason = f"itself does not run on one: {fault}" if fault else skip_reason
         self._findings.warn(f"{_SKIPPED}: {ORIGINAL} {reason}")
         return None
 
@@ -132,8 +132,10 @@ class DeviceGate:
         try:
             run = self._run_file(file, load)
         except _DoesNotRunError as error:
-            fault, unjudged = self._explain(file, load, error)
-            self._findings.record_verdict("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
+            fault, skip_reason = self._explain(file, load, error)
+            self._findings.record_verdict(
+                "device", file, fault or f"{skip_reason}; {ORIGINAL} can be"
+            )
             return None
         fault = None
         if reference is not None and not all(map(str.__eq__, run.devices, reference.devices)):
@@ -195,15 +197,15 @@ class DeviceGate:
     ) -> list[torch.Tensor]:
         """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
         with foreign_code(file, self._runner.directory), torch.no_grad():
-            loaded = self._make_fake_or_real(lambda: load(file), placement)
+            runnable = self._make_fake_or_real(lambda: load(file), placement)
             on_meta = device != _CPU and placement is None
             with LeftAsMade():
-                model = self._make_on_meta(loaded.build) if on_meta else None
+                model = self._make_on_meta(runnable.build) if on_meta else None
                 if model is None:
-                    model = self._make_fake_or_real(loaded.build, placement)
-            inputs = self._make_on_meta(loaded.get_inputs) if on_meta else None
+                    model = self._make_fake_or_real(runnable.build, placement)
+            inputs = self._make_on_meta(runnable.get_inputs) if on_meta else None
             if inputs is None:
-                inputs = self._make_fake_or_real(loaded.get_inputs, placement)
+                inputs = self._make_fake_or_real(runnable.get_inputs, placement)
             model.train(self._runner.options.mode == "train")
             if device != _CPU:
                 move(model, self._fake_mode, device)
@@ -306,10 +308,10 @@ class ShapeOnlyMode(TorchFunctionMode):
     ) -> Any:
         if func in _RECURRENT and len(args) == _ARGUMENTS:
             inputs = tensors(args)
-            packed = isinstance(args[3], list | tuple)
-            if not packed and len({tensor.device for tensor in inputs}) > 1:
+            is_packed = isinstance(args[3], list | tuple)
+            if not is_packed and len({tensor.device for tensor in inputs}) > 1:
                 torch.cat([tensor.flatten() for tensor in inputs])  # raises under PlacementWatch
-            if not packed:
+            if not is_packed:
                 return recurrent_by_shape(*args)
         if func in _CELLS:
             states = tensors(args[1])

@@ -61,8 +61,8 @@ class PlacementWatch(TorchDispatchMode):
             return f"{origin} makes a tensor on cpu and {mixes} with one on {device}: {_HINT}"
         if func in _VIEWS and not on_cpu:
             return (
-                f"{current_line}: .view() of a tensor with strides {list(inputs[0].stride())}, a layout that"
-                f" the CPU does not give it: call .contiguous() before it, or .reshape() instead"
+                f"{current_line}: .view() of a tensor with strides {list(inputs[0].stride())},"
+                f" a layout that the CPU does not give it: call .contiguous() before it, or .reshape() instead"
             )
         return None
 
@@ -73,9 +73,9 @@ class PlacementWatch(TorchDispatchMode):
     def _current_line(self) -> Line | None:
         """Return the innermost line of the directory that is running."""
         frame = sys._getframe(1)
-        inside = f"{self._directory}/"
+        prefix = f"{self._directory}/"
         while frame is not None:
-            if frame.f_code.co_filename.startswith(inside):
+            if frame.f_code.co_filename.startswith(prefix):
                 return relative_path(
                     Path(frame.f_code.co_filename), self._directory
                 ), frame.f_lineno

@@ -22,10 +22,10 @@ def find_weak_weights(
     The outputs' elements are added up with random signs, each in units of its own tolerance. To
     first order, a change of a weight adds its gradient times the change to that sum.
     """
-    frozen = [tensor for tensor in weights.values() if not tensor.requires_grad]
+    frozen_weights = [tensor for tensor in weights.values() if not tensor.requires_grad]
     try:
         with foreign_code("original.py: weights", runner.directory):
-            for tensor in frozen:
+            for tensor in frozen_weights:
                 tensor.requires_grad_()
         output, _ = runner.forward("original.py: forward", model, inputs, 0, gradients=True)
         with foreign_code("original.py: backward", runner.directory), torch.enable_grad():
@@ -37,20 +37,20 @@ def find_weak_weights(
     except CannotJudge:
         return list(weights)
     finally:
-        for tensor in frozen:
+        for tensor in frozen_weights:
             tensor.requires_grad_(False)
-    enough = CLEAR_EFFECT * sum(result.numel() for result in outputs) ** 0.5
+    clear_change = CLEAR_EFFECT * sum(result.numel() for result in outputs) ** 0.5
     return [
         name
         for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
-        if gradient is None or not abs(_change(weight.detach(), gradient)) > enough
+        if gradient is None or not abs(_change(weight.detach(), gradient)) > clear_change
     ]
 
 
 def _signs_by_tolerance(output: torch.Tensor) -> torch.Tensor:
-    allowed = STEP.get(output.dtype, EXACT).for_values(output)
+    tolerance = STEP.get(output.dtype, EXACT).for_values(output)
     signs = torch.rand_like(output.real if output.is_complex() else output).sub_(0.5).sign_()
-    return signs / (allowed.atol + allowed.rtol * output.abs())
+    return signs / (tolerance.atol + tolerance.rtol * output.abs())
 
 
 def _change(weight: torch.Tensor, gradient: torch.Tensor) -> float:

@@ -99,11 +99,13 @@ def inputs_without_effect(observation: ForwardObservation) -> list[str]:
 def weights_without_effect(observation: ForwardObservation, model: nn.Module) -> list[str]:
     """Return a remark that names the weights that no operation carries to an output."""
     weights = dict(model.named_parameters())
-    unused = [n for n, t in weights.items() if t.numel() and n not in observation.weights_used]
-    if not unused:
+    unused_names = [
+        n for n, t in weights.items() if t.numel() and n not in observation.weights_used
+    ]
+    if not unused_names:
         return []
-    share = f"{len(unused)} of {counted(len(weights), 'weight')}"
-    return [f"{share} reach no output: {_join_names(unused)}"]
+    share = f"{len(unused_names)} of {counted(len(weights), 'weight')}"
+    return [f"{share} reach no output: {_join_names(unused_names)}"]
 
 
 def find_blind_spots(
@@ -120,28 +122,28 @@ def find_blind_spots(
     forward may have changed its state.
     """
     health = Health()
-    remaining = count_repeated_forwards(observation.trace.effort)
+    remaining_forwards = count_repeated_forwards(observation.trace.effort)
 
     def output_is_unchanged(changed_inputs: Inputs) -> bool:
         try:
-            changed, _ = runner.forward("original.py: forward", model, changed_inputs, 0)
+            changed_output, _ = runner.forward("original.py: forward", model, changed_inputs, 0)
         except CannotJudge:
             return False  # the model rejects the changed input, so it depends on it
-        return not outputs_differ(output, changed, STEP)
+        return not outputs_differ(output, changed_output, STEP)
 
     too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
-    if not remaining or too_large or _shares_memory(output, model, inputs.get()):
+    if not remaining_forwards or too_large or _shares_memory(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
     other_draw = tensors(list(draw(_CHANGED_SEED)))
     for n, is_used in enumerate(observation.inputs_used):
-        if not remaining:
+        if not remaining_forwards:
             health.not_examined.append(f"the effect of input {n} and what follows")
             return health
-        changed = _replace_input(inputs.get(), n, other_draw)
-        if is_used and changed is not None:
-            remaining -= 1
-            if output_is_unchanged(changed):
+        inputs_to_try = _replace_input(inputs.get(), n, other_draw)
+        if is_used and inputs_to_try is not None:
+            remaining_forwards -= 1
+            if output_is_unchanged(inputs_to_try):
                 health.notes.append(f"changing input {n} {_TOO_SMALL}")
     weights: dict[str, torch.Tensor] = {  # no buffers: one may serve another mode
         name: weight
@@ -152,25 +154,28 @@ def find_blind_spots(
         and not has_overlap(weight)
     }
     suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
-    large = len(weights) - len(suspects)
-    if len(weights) > remaining >= FORWARDS and _backward_bytes(weights, observation) <= KEPT_BYTES:
-        remaining -= FORWARDS
+    large_count = len(weights) - len(suspects)
+    if (
+        len(weights) > remaining_forwards >= FORWARDS
+        and _backward_bytes(weights, observation) <= KEPT_BYTES
+    ):
+        remaining_forwards -= FORWARDS
         suspects = find_weak_weights(runner, model, inputs.get(), weights)
-    blind = []
-    for name in suspects[:remaining]:
+    blind_names = []
+    for name in suspects[:remaining_forwards]:
         weight = weights[name].data
-        before = weight.clone()
+        saved_values = weight.clone()
         move_values(weight, torch.Generator().manual_seed(_CHANGED_SEED), limit=1.0)
         if output_is_unchanged(inputs.get()):
-            blind.append(name)
-        weight.copy_(before)
-    if unknown := large + max(0, len(suspects) - remaining):
-        part = "" if unknown == len(weights) else f"{unknown} of "
+            blind_names.append(name)
+        weight.copy_(saved_values)
+    if unknown_count := large_count + max(0, len(suspects) - remaining_forwards):
+        part = "" if unknown_count == len(weights) else f"{unknown_count} of "
         effect = f"the effect of {part}{counted(len(weights), 'weight')}"
         health.not_examined.append(effect)
-    if blind:
-        changed_weights = f"{len(blind)} of {counted(len(weights), 'weight')}"
-        health.notes.append(f"changing {changed_weights} {_TOO_SMALL}: {_join_names(blind)}")
+    if blind_names:
+        changed_weights = f"{len(blind_names)} of {counted(len(weights), 'weight')}"
+        health.notes.append(f"changing {changed_weights} {_TOO_SMALL}: {_join_names(blind_names)}")
     return health
 
 
@@ -181,8 +186,10 @@ def _backward_bytes(weights: dict[str, torch.Tensor], observation: ForwardObserv
     if only a part of a weight is used, its contribution is as large as the weight.
     """
     results = [meta for event in observation.trace.events for meta in event.operation.outputs]
-    computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in results)
-    return computed + 2 * sum(weight.nbytes for weight in weights.values())
+    result_bytes: int = sum(
+        prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in results
+    )
+    return result_bytes + 2 * sum(weight.nbytes for weight in weights.values())
 
 
 def count_repeated_forwards(effort: int) -> int:
@@ -200,8 +207,8 @@ def _replace_input(inputs: Inputs, n: int, other_draw: list[torch.Tensor]) -> In
             return None
         replacement = current.detach().clone()
         move_values(replacement, torch.Generator().manual_seed(_CHANGED_SEED), limit=1.0)
-    replaced: Inputs = _replace_tensor(inputs, current, replacement)
-    return replaced
+    new_inputs: Inputs = _replace_tensor(inputs, current, replacement)
+    return new_inputs
 
 
 def _replace_tensor(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:

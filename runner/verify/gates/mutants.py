@@ -63,9 +63,9 @@ def mutants_of(
         yield Mutant("scaled", _describe_enlargement(call.outputs[0]), lambda _: _enlarge_output)
     inputs = [meta_of(tensor) for tensor in tensors(list(call.arguments))]
     if len(call.outputs) == 1 and call.outputs[0] in inputs:
-        skipped = inputs.index(call.outputs[0])
-        change = f"input {skipped} in place of the output"
-        yield Mutant("skipped", change, lambda _: _skip_operation(skipped))
+        position = inputs.index(call.outputs[0])
+        change = f"input {position} in place of the output"
+        yield Mutant("skipped", change, lambda _: _skip_operation(position))
     if pair := _find_swappable_inputs(inputs):
         change = f"inputs {pair[0]} and {pair[1]} in each other's place"
         yield Mutant("swapped", change, lambda _: _swap_inputs(*pair))
@@ -117,7 +117,7 @@ def _attribute_mutants(
     path: Path, call: RecordedCall, instance: nn.Module, runner: ForwardRunner, files: AnyFiles
 ) -> Iterator[Mutant]:
     """Yield mutants that give the same shapes; if there are none, one that cannot run."""
-    doomed: list[Mutant] = []
+    failing_mutants: list[Mutant] = []
     count = 0
     source = read_file(path)
 
@@ -128,18 +128,18 @@ def _attribute_mutants(
 
     runs_without_values = _predict_fate(lambda: build(source.decode()), call, instance) is None
     for change, text in edits(source):
-        changed = partial(build, text)
-        fate = _predict_fate(changed, call, instance) if runs_without_values else None
-        mutant = Mutant("attribute", change, _rebuild(changed, runner, change), fate)
+        build_changed = partial(build, text)
+        fate = _predict_fate(build_changed, call, instance) if runs_without_values else None
+        mutant = Mutant("attribute", change, _rebuild(build_changed, runner, change), fate)
         if fate is None:
             yield mutant
             count += 1
             if count == _MAX_ATTRIBUTES:
                 return
         else:
-            doomed.append(mutant)
-    if not count and doomed:
-        yield min(doomed, key=lambda mutant: mutant.fate != "shapes")
+            failing_mutants.append(mutant)
+    if not count and failing_mutants:
+        yield min(failing_mutants, key=lambda mutant: mutant.fate != "shapes")
 
 
 def _rebuild(
@@ -176,12 +176,12 @@ def edits(source: bytes) -> Iterator[tuple[str, str]]:
     methods = [m for c in classes for m in c.body if isinstance(m, ast.FunctionDef)]
     for statement in (statement for method in methods for statement in method.body):
         for holder, constant in list(_constants(statement, statement)):
-            before, value = _describe_node(holder), constant.value
+            old_text, value = _describe_node(holder), constant.value
             constant.value = _replacement_of(value)
-            after = _describe_node(holder)
-            change = f"{before} becomes {after}"
-            if before == after:  # the change lies in the part that was cut off
-                change = f"{value!r} becomes {constant.value!r} in {before}"
+            new_text = _describe_node(holder)
+            change = f"{old_text} becomes {new_text}"
+            if old_text == new_text:  # the change lies in the part that was cut off
+                change = f"{value!r} becomes {constant.value!r} in {old_text}"
             text = ast.unparse(tree)
             constant.value = value
             yield change, text
@@ -198,9 +198,9 @@ def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Co
         return
     if isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert):
         return  # text for people
-    inner = node if isinstance(node, _HOLDERS) else holder
+    inner_holder = node if isinstance(node, _HOLDERS) else holder
     for child in ast.iter_child_nodes(node):
-        yield from _constants(child, inner)
+        yield from _constants(child, inner_holder)
 
 
 def _replacement_of(value: object) -> Any:

@@ -67,39 +67,41 @@ class NestedSteps:
         self._runner, self._disk_cache, self._findings = runner, disk_cache, findings
         self._pending: dict[str, LoadedStep] = {}
 
-    def add(self, opened: LoadedStep) -> None:
+    def add(self, loaded_step: LoadedStep) -> None:
         """Judge this step when its parent is called for the first time."""
-        if opened.step.parent is not None:
-            self._pending[opened.step.parent] = opened
+        if loaded_step.step.parent is not None:
+            self._pending[loaded_step.step.parent] = loaded_step
 
     @contextmanager
     def watch_modules(self, modules: dict[str, nn.Module], names: dict[str, str]) -> Iterator[None]:
         """Judge the waiting steps of those modules that run in the body."""
-        wrapped = {path: module for path, module in modules.items() if names[path] in self._pending}
-        for path, module in wrapped.items():
+        waiting_modules = {
+            path: module for path, module in modules.items() if names[path] in self._pending
+        }
+        for path, module in waiting_modules.items():
             module.forward = self._wrap_forward(names[path], module, module.forward)
         try:
             yield
         finally:
-            for module in wrapped.values():
+            for module in waiting_modules.values():
                 module.__dict__.pop("forward", None)
 
     def _wrap_forward(
         self, component: str, module: nn.Module, forward: Callable[..., Any]
     ) -> Callable[..., Any]:
         def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
-            opened = self._pending.pop(component, None)
-            if opened is None:
+            loaded_step = self._pending.pop(component, None)
+            if loaded_step is None:
                 return forward(*args, **kwargs)
             with without_modes():
                 weights, begin = snapshot_weights(module), self._runner.save_generators()
-                before = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
+                versions = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
             output = forward(*args, **kwargs)
             with without_modes(), self._runner.streaming or nullcontext():
                 end = self._runner.save_generators()
-                folder = opened.step.folder
+                folder = loaded_step.step.folder
                 prefix = f"{folder} ran on inputs of its own alone: "
-                if any(tensor._version != version for tensor, version in before):
+                if any(tensor._version != version for tensor, version in versions):
                     self._findings.note(f"{prefix}{component} writes into its inputs")
                 else:
                     buffers = copy_buffers(module) if self._runner.options.mode == "train" else {}
@@ -108,24 +110,24 @@ class NestedSteps:
                             self._findings.note(f"{prefix}no room beside the model")
                         else:
                             with self._findings.record_cannot_judge("step", folder):
-                                opened.total |= self._compare_step(
-                                    opened, weights, buffers, args, kwargs, expected, begin
+                                loaded_step.total |= self._compare_step(
+                                    loaded_step, weights, buffers, args, kwargs, expected, begin
                                 )
-                                self._findings.record_comparison("step", folder, opened.total)
+                                self._findings.record_comparison("step", folder, loaded_step.total)
                 end()
             return output
 
         return forward_and_judge
 
-    def _hold_output(self, output: object, shared: object) -> AbstractContextManager[object]:
+    def _hold_output(self, output: object, shared_values: object) -> AbstractContextManager[object]:
         """Return a context with the parent's output, in memory or on disk while the step runs."""
         if self._disk_cache.may_stay(size_of(output)):
             return nullcontext(output)
-        return self._disk_cache.free_memory(output, shared)
+        return self._disk_cache.free_memory(output, shared_values)
 
     def _compare_step(
         self,
-        opened: LoadedStep,
+        loaded_step: LoadedStep,
         weights: Weights,
         buffers: Weights,
         args: tuple[Any, ...],
@@ -133,20 +135,20 @@ class NestedSteps:
         expected: object,
         begin: Callable[[], None],
     ) -> Difference:
-        runner, file = self._runner, f"{opened.step.folder}/refactored.py"
-        model = runner.build_bare(f"{file}: RefactoredModel", opened.build_refactored, 0)
-        with foreign_code(f"{opened.step.folder}/weight_map.json", runner.directory):
-            transfer_weights(weights, model, opened.mapping)
-        children = opened.find_children(model, runner)
+        runner, file = self._runner, f"{loaded_step.step.folder}/refactored.py"
+        model = runner.build_bare(f"{file}: RefactoredModel", loaded_step.build_refactored, 0)
+        with foreign_code(f"{loaded_step.step.folder}/weight_map.json", runner.directory):
+            transfer_weights(weights, model, loaded_step.mapping)
+        children = loaded_step.find_children(model, runner)
         modules = {path: module for path, (module, _) in children.items()}
         begin()
         with (
             foreign_code(f"{file}: forward", runner.directory),
-            self.watch_modules(modules, opened.component_files(children)),
+            self.watch_modules(modules, loaded_step.component_files(children)),
         ):
             actual = plain(model(*args, **kwargs))
         difference = compare(expected, actual, STEP)
-        difference |= compare_state(buffers, model, opened.mapping)
+        difference |= compare_state(buffers, model, loaded_step.mapping)
         if difference.reason:
             return replace(difference, reason=IN_THE_MODEL + difference.reason)
         return difference

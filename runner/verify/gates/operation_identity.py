@@ -24,8 +24,8 @@ class DispatchedOperation:
     outputs: tuple[TensorMeta, ...]
 
     def __str__(self) -> str:
-        inside = ", ".join([*map(_describe_meta, self.inputs), *self.attributes])
-        return f"{self.name}({inside}) -> {', '.join(map(_describe_meta, self.outputs))}"
+        arguments = ", ".join([*map(_describe_meta, self.inputs), *self.attributes])
+        return f"{self.name}({arguments}) -> {', '.join(map(_describe_meta, self.outputs))}"
 
 
 COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
@@ -107,11 +107,11 @@ def identify_operation(
         return _identify_copy(
             name, {argument.name: argument.value for argument in bound}, shapes, outputs
         )
-    plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
-    scalar_name = "other" if plain in _COMMUTES else "self"
+    plain_name = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    plain_name = plain_name.removesuffix("_functional")  # `x.normal_()` without writing into x
+    scalar_name = "other" if plain_name in _COMMUTES else "self"
     first_shape = next((shapes[id(t)][0] for argument in bound for t in argument.tensors), ())
-    rank = len(first_shape) + (plain == "stack")
+    rank = len(first_shape) + (plain_name == "stack")
     sizes = {argument.name: argument.value for argument in bound}
     attributes = tuple(
         f"{scalar_name if argument.name == 'self' else argument.name}="
@@ -121,19 +121,23 @@ def identify_operation(
         and argument.value is not None
         and argument.name not in _NOT_ATTRIBUTES
     )
-    if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
-        plain, attributes = "rand_like", ()
+    if plain_name == "uniform" and {"from=0", "to=1"} <= {*attributes}:
+        plain_name, attributes = "rand_like", ()
     inputs = tuple(
         shapes[id(t)] for argument in bound if argument.name != "out" for t in argument.tensors
     )
-    if plain in _MIRRORED and len(inputs) == 2:
-        mirror = _MIRRORED[plain]
-        inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
-        plain = mirror
+    if plain_name in _MIRRORED and len(inputs) == 2:
+        mirror = _MIRRORED[plain_name]
+        inputs = tuple(sorted(inputs)) if mirror == plain_name else inputs[::-1]
+        plain_name = mirror
     results = tuple(map(meta_of, outputs))
-    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul takes either, by strides
-        plain, inputs, results = "mm", _drop_batch_dimension(inputs), _drop_batch_dimension(results)
-    return DispatchedOperation(plain, inputs, attributes, results)
+    if plain_name == "bmm" and results[0][0][0] == 1:  # torch.matmul takes either, by strides
+        plain_name, inputs, results = (
+            "mm",
+            _drop_batch_dimension(inputs),
+            _drop_batch_dimension(results),
+        )
+    return DispatchedOperation(plain_name, inputs, attributes, results)
 
 
 def _normalize_value(argument: BoundArgument, rank: int, sizes: dict[str, Any]) -> Any:

@@ -145,8 +145,8 @@ class _ParentMethod:
             is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
             return None if is_test or self._is_number(node) else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
-            allowed = self._is_allowed_call(node.func) or _is_move(node)
-            return None if allowed else f"`{text}` is no child call and no view"
+            is_view_or_child = self._is_allowed_call(node.func) or _is_move(node)
+            return None if is_view_or_child else f"`{text}` is no child call and no view"
         return None
 
     def _is_allowed_call(self, function: ast.expr) -> bool:

@@ -139,12 +139,12 @@ class PowerGate:
             return set()
         if component != MODEL:
             return {kernel for kernel, home in self._smallest.items() if home == component}
-        noticed = {
+        noticed_kernels = {
             kernel
             for kernel, results in self._results.items()
             if KernelPower(component=kernel, mutants=results).is_noticed
         }
-        return self._kernels - noticed
+        return self._kernels - noticed_kernels
 
     def _result(
         self,
@@ -164,45 +164,47 @@ class PowerGate:
                 foreign_code(f"{kernel}: {mutant.change}", self._runner.directory),
                 torch.no_grad(),
             ):
-                wrong = {path: mutant.make_wrong_kernel(comparison.modules[path]) for path in paths}
-                replayed = recording.replay(comparison.run, wrong)
+                wrong_kernels = {
+                    path: mutant.make_wrong_kernel(comparison.modules[path]) for path in paths
+                }
+                outcome = recording.replay(comparison.run, wrong_kernels)
         except CannotJudge:
             return make_result(verdict="caught", caught_by="error")
-        if outputs_differ(comparison.expected, replayed.output, comparison.tolerances):
+        if outputs_differ(comparison.expected, outcome.output, comparison.tolerances):
             return make_result(verdict="caught", caught_by="values")
-        if beyond := _difference_beyond_doubt(comparison.expected, replayed.output):
+        if excess := _difference_beyond_doubt(comparison.expected, outcome.output):
             self._faults[kernel] = (
-                f"{comparison.component} compares as equal what is {beyond:.3g} off"
+                f"{comparison.component} compares as equal what is {excess:.3g} off"
             )
-        if comparison.bitwise and not are_identical(comparison.expected, replayed.output):
+        if comparison.bitwise and not are_identical(comparison.expected, outcome.output):
             return make_result(verdict="caught", caught_by="bits")
-        reason, explanation = self._explain_uncaught(kernel, comparison, replayed)
+        reason, explanation = self._explain_uncaught(kernel, comparison, outcome)
         return make_result(verdict="uncaught", reason=reason, explanation=explanation)
 
     def _explain_uncaught(
-        self, kernel: str, comparison: Comparison, replayed: ReplayOutcome
+        self, kernel: str, comparison: Comparison, outcome: ReplayOutcome
     ) -> tuple[UncaughtReason, str]:
         """Return why a comparison noticed nothing; a reason that must not occur becomes a fault."""
-        if not replayed.is_changed:
+        if not outcome.is_changed:
             return "same_output", "it gives the same bits"
-        if not replayed.reaches_output and not replayed.reaches_component:
+        if not outcome.reaches_output and not outcome.reaches_component:
             if not comparison.may_compute_for_nothing:
                 self._faults[kernel] = f"nothing in {comparison.component} reads what it computes"
             return "dead", "nothing reads what it computes"
-        if not replayed.reaches_output:
-            names = sorted({comparison.components[path] for path in replayed.absorbed_by})
+        if not outcome.reaches_output:
+            names = sorted({comparison.components[path] for path in outcome.absorbed_by})
             return "absorbed", f"{', '.join(names)} gives the same for the wrong values"
         if _has_no_finite_value(comparison.expected):
             return "not_finite", "what is compared is NaN or infinite throughout"
         if remark := constant_output(comparison.expected):
             return "constant", remark
-        max_diff = compare(comparison.expected, replayed.output, comparison.tolerances).max_diff
+        max_diff = compare(comparison.expected, outcome.output, comparison.tolerances).max_diff
         return "within_tolerance", f"what is compared is {max_diff:.3g} off at most"
 
 
-def can_be_seen_to_fail(difference: Difference, outside: list[str]) -> bool:
+def can_be_seen_to_fail(difference: Difference, parent_faults: list[str]) -> bool:
     """Return whether a comparison passed and its parent computes nothing itself."""
-    return difference.reason is None and not outside
+    return difference.reason is None and not parent_faults
 
 
 def _first_explanation(report: KernelPower) -> str:
@@ -216,14 +218,16 @@ def _difference_beyond_doubt(expected: object, actual: object) -> float | None:
     for (_, expected_leaf), (_, actual_leaf) in zip(leaves(expected), leaves(actual), strict=True):
         if not is_tensor(expected_leaf) or not is_tensor(actual_leaf):
             continue
-        for piece, value in zip(pieces_of(expected_leaf), pieces_of(actual_leaf), strict=True):
+        for piece, actual_piece in zip(
+            pieces_of(expected_leaf), pieces_of(actual_leaf), strict=True
+        ):
             if not piece.numel() or piece.is_complex():
                 continue
-            right, wrong = piece.double(), value.to(piece.device).double()
-            error = (right - wrong).abs().nan_to_num(0.0, 0.0, 0.0)
-            beyond = error > BEYOND_DOUBT * (1 + right.abs().nan_to_num(0.0, 0.0, 0.0))
-            if bool(beyond.any()):
-                return float(error[beyond].max())
+            expected_values, actual_values = piece.double(), actual_piece.to(piece.device).double()
+            error = (expected_values - actual_values).abs().nan_to_num(0.0, 0.0, 0.0)
+            exceeds = error > BEYOND_DOUBT * (1 + expected_values.abs().nan_to_num(0.0, 0.0, 0.0))
+            if bool(exceeds.any()):
+                return float(error[exceeds].max())
     return None
 
 

@@ -74,10 +74,10 @@ class ComponentFile:
         build = self.runner.build_bare if bare else self.runner.build
 
         def make() -> Any:
-            streamed = (
+            is_streamed = (
                 self.runner.streaming is not None
             )  # streamed draws are repeated blocks anyway
-            with nullcontext() if streamed else RepeatedDraws():
+            with nullcontext() if is_streamed else RepeatedDraws():
                 return make_model(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
@@ -185,19 +185,19 @@ def note_contract(
                 f"get_inputs() gives {format_metas(contract.inputs)}, the tree says"
                 f" {format_metas(documented_inputs(node))} ({node.id})",
             )
-        told = dtypes | node.weight_dtypes
-        if node.weight_shapes and (node.weight_shapes, told) != (weights, dtypes):
+        tree_dtypes = dtypes | node.weight_dtypes
+        if node.weight_shapes and (node.weight_shapes, tree_dtypes) != (weights, dtypes):
             findings.record_verdict(
                 "self-test", component.path, f"has other weights than the tree says ({node.id})"
             )
-        for stride, real, (shape, _) in zip(
+        for stride, own_stride, (shape, _) in zip(
             node.input_strides.values(), contract.strides, contract.inputs, strict=False
         ):
-            if not has_same_layout(shape, stride, real):
+            if not has_same_layout(shape, stride, own_stride):
                 findings.record_verdict(
                     "self-test",
                     component.path,
-                    f"get_inputs() gives strides {list(real)}, the tree says {stride} ({node.id})",
+                    f"get_inputs() gives strides {list(own_stride)}, the tree says {stride} ({node.id})",
                 )
 
 
@@ -206,14 +206,17 @@ def judge_output(
 ) -> None:
     """Record the verdict on a component's output; one with NaN or infinity is settled later."""
     results = tuple(map(meta_of, tensors(output)))
-    missing = next(
+    missing_name = next(
         (name for name in _REQUIRED_FUNCTIONS if name not in component.module.__dict__), None
     )
-    fault = f"no {missing}()" if missing else _shape_fault(component, results)
+    fault = f"no {missing_name}()" if missing_name else _shape_fault(component, results)
     for node in layout.nodes(component.path):
         tree_metas = _read_metas(node.output_shapes, node.output_dtypes)
         if fault is None and tree_metas != results:
-            fault = f"gives {format_metas(results)}, the tree says {format_metas(tree_metas)} ({node.id})"
+            fault = (
+                f"gives {format_metas(results)},"
+                f" the tree says {format_metas(tree_metas)} ({node.id})"
+            )
     if not results:
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
     not_finite_count = sum(count_not_finite(tensor) for tensor in tensors(output))
@@ -296,8 +299,8 @@ def outside_tensor_fault(
 ) -> str | None:
     """Return a fault if a parent holds tensors outside its children, or replaces a forward."""
     for path, (module, file) in components.items():
-        replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
-        if replaced or "forward" in vars(module):
+        is_replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
+        if is_replaced or "forward" in vars(module):
             return f"replaces the forward of {path} ({file})"
     kinds = (("parameter", weights_of(model)), ("tensor", plain_tensors(model)))
     for kind, tensors_by_name in kinds:
@@ -347,12 +350,12 @@ def _shape_fault(component: ComponentFile, results: tuple[TensorMeta, ...]) -> s
     with foreign_code(f"{component.path}: get_expected_output_shape()", component.runner.directory):
         expected = shapes()
         is_one = isinstance(expected, tuple) and all(isinstance(n, int) for n in expected)
-        stated = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
-    real = [shape for shape, _ in results]
-    if stated != real:
+        stated_shapes = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
+    actual_shapes = [shape for shape, _ in results]
+    if stated_shapes != actual_shapes:
         return (
-            f"gives shapes {_format_shapes(real)},"
-            f" get_expected_output_shape() says {_format_shapes(stated)}"
+            f"gives shapes {_format_shapes(actual_shapes)},"
+            f" get_expected_output_shape() says {_format_shapes(stated_shapes)}"
         )
     return None
 

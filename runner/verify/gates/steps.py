@@ -86,77 +86,79 @@ class StepGate:
     def judge(self, step: StepFolder) -> None:
         """Judge a step on its parent's own weights and inputs."""
         with self.record_failure(step):
-            opened = self.load_step(step)
+            loaded_step = self.load_step(step)
             original = f"{step.folder}/original.py"
             parent = load_component(self.files, self.runner, original, step.parent or original)
             for trial in range(self.runner.options.seeds):
                 try:
-                    self.compare_trial(opened, self._run_parent(parent, trial), trial)
+                    self.compare_trial(loaded_step, self._run_parent(parent, trial), trial)
                 except MissingValuesError:
                     with self.disk_cache.storing_values():
-                        self.compare_trial(opened, self._run_parent(parent, trial), trial)
-                if opened.total.reason:
+                        self.compare_trial(loaded_step, self._run_parent(parent, trial), trial)
+                if loaded_step.total.reason:
                     break
-            self.finish_step(opened)
-            if opened.total.reason is None:
-                self._nested_steps.add(opened)
+            self.finish_step(loaded_step)
+            if loaded_step.total.reason is None:
+                self._nested_steps.add(loaded_step)
 
     @contextmanager
     def record_failure(self, step: StepFolder) -> Iterator[None]:
         """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
-        refactored = f"{step.folder}/refactored.py"
+        refactored_file = f"{step.folder}/refactored.py"
         try:
             with foreign_code(step.folder, self.runner.directory):
                 yield
         except CannotJudge as error:
             self.findings.record_broken("step", step.folder, str(error))
             for gate in ("rules", "weights", "coverage"):
-                component = refactored if gate == "rules" else step.folder
+                component = refactored_file if gate == "rules" else step.folder
                 if not self.findings.has_verdict(gate, component):
                     self.findings.record_broken(gate, component, f"the step did not run: {error}")
 
     def load_step(self, step: StepFolder) -> LoadedStep:
         """Check a step's source and load it; CannotJudge if a part is missing."""
-        refactored = f"{step.folder}/refactored.py"
+        refactored_file = f"{step.folder}/refactored.py"
         findings = self.findings
-        with findings.record_cannot_judge("rules", refactored):
-            tree = parse_file(self.runner.directory / refactored, refactored)
+        with findings.record_cannot_judge("rules", refactored_file):
+            tree = parse_file(self.runner.directory / refactored_file, refactored_file)
             if fault := parent_fault(tree, "RefactoredModel"):
-                findings.record_verdict("rules", refactored, fault)
+                findings.record_verdict("rules", refactored_file, fault)
         if fault := self._children_fault(step):
-            findings.record_verdict("rules", refactored, fault)
-        with forbid_computation(refactored, self.runner, findings):
+            findings.record_verdict("rules", refactored_file, fault)
+        with forbid_computation(refactored_file, self.runner, findings):
             module = self.files.load_step(self.runner.directory / step.folder)
         require_attribute(module, "RefactoredModel", self.runner.directory)
         return LoadedStep(step, module, read_weight_map(self.runner.directory / step.folder))
 
-    def finish_step(self, opened: LoadedStep) -> None:
+    def finish_step(self, loaded_step: LoadedStep) -> None:
         """Record the verdict, after the last trial."""
-        step, total, findings = opened.step, opened.total, self.findings
+        step, total, findings = loaded_step.step, loaded_step.total, self.findings
         if not findings.has_verdict("step", step.folder):
             findings.record_comparison("step", step.folder, total)
             if total.reason is None and not total.noticed:
                 findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
-    def compare_trial(self, opened: LoadedStep, parent: "ParentRun", trial: int) -> None:
+    def compare_trial(self, loaded_step: LoadedStep, parent: "ParentRun", trial: int) -> None:
         """Run the refactored model on the inputs and weights of its parent, and compare."""
         runner, findings = self.runner, self.findings
-        step, mapping = opened.step, opened.mapping
+        step, mapping = loaded_step.step, loaded_step.mapping
         inputs, expected, original_run = parent.inputs, parent.expected, parent.observation
         refactored_file = f"{step.folder}/refactored.py"
         with forbid_computation(refactored_file, runner, findings):
-            refactored = runner.build_bare(
-                f"{refactored_file}: RefactoredModel", opened.build_refactored, trial
+            refactored_model = runner.build_bare(
+                f"{refactored_file}: RefactoredModel", loaded_step.build_refactored, trial
             )
         if trial == 0:
-            fault = weight_map_fault(mapping, describe_weights(refactored), parent.weight_table)
+            fault = weight_map_fault(
+                mapping, describe_weights(refactored_model), parent.weight_table
+            )
             findings.record_verdict("weights", step.folder, fault)
         with foreign_code(f"{step.folder}/weight_map.json", runner.directory):
-            transfer_weights(parent.weights, refactored, mapping)
-        children = self._find_children(opened, refactored) if trial == 0 else {}
+            transfer_weights(parent.weights, refactored_model, mapping)
+        children = self._find_children(loaded_step, refactored_model) if trial == 0 else {}
         recording = self.power.make_recording(step.folder, children) if trial == 0 else None
         actual, refactored_run = self._run_refactored(
-            opened, refactored, children, parent, trial, recording
+            loaded_step, refactored_model, children, parent, trial, recording
         )
         if original_run and refactored_run:
             self._judge_run(step, original_run, refactored_run)
@@ -166,9 +168,9 @@ class StepGate:
                 step.folder,
                 unread_weight_fault(mapping, storages, original_run, refactored_run),
             )
-        buffer_difference = compare_state(parent.buffers, refactored, mapping)
+        buffer_difference = compare_state(parent.buffers, refactored_model, mapping)
         if recording is None:
-            del refactored
+            del refactored_model
         difference = compare_with_control(expected, actual, STEP) | buffer_difference
         if difference.reason is None and count_elements(expected) == 0:
             self.findings.record_vacuous(
@@ -184,9 +186,9 @@ class StepGate:
             self.power.judge(
                 Comparison(
                     step.folder,
-                    opened.component_files(children),
+                    loaded_step.component_files(children),
                     {path: module for path, (module, _) in children.items()},
-                    lambda: runner.forward(label, refactored, inputs.get(), trial)[0],
+                    lambda: runner.forward(label, refactored_model, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
                     difference.bitwise_equal,
                     STEP,
@@ -194,7 +196,7 @@ class StepGate:
                 ),
                 recording,
             )
-        opened.total |= difference
+        loaded_step.total |= difference
 
     def _run_parent(self, parent: ComponentFile, trial: int) -> "ParentRun":
         runner, first = self.runner, trial == 0
@@ -217,11 +219,11 @@ class StepGate:
         )
 
     def _find_children(
-        self, opened: LoadedStep, model: nn.Module
+        self, loaded_step: LoadedStep, model: nn.Module
     ) -> dict[str, tuple[nn.Module, str]]:
         """Return module path -> (module, file) of each child."""
-        children = opened.find_children(model, self.runner)
-        refactored_file = f"{opened.step.folder}/refactored.py"
+        children = loaded_step.find_children(model, self.runner)
+        refactored_file = f"{loaded_step.step.folder}/refactored.py"
         if not children:
             self.findings.record_verdict("rules", refactored_file, "uses no class of children/")
         self.findings.record_verdict(
@@ -231,20 +233,20 @@ class StepGate:
 
     def _run_refactored(
         self,
-        opened: LoadedStep,
+        loaded_step: LoadedStep,
         model: nn.Module,
         children: dict[str, tuple[nn.Module, str]],
         parent: "ParentRun",
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, ForwardObservation | None]:
-        label = f"{opened.step.folder}/refactored.py: forward"
+        label = f"{loaded_step.step.folder}/refactored.py: forward"
         model_inputs = parent.inputs.get()
         if trial:
             return self.runner.forward(label, model, model_inputs, trial)
         watch = self.runner.make_watch(model)
         modules = {path: module for path, (module, _) in children.items()}
-        names = opened.component_files(children)
+        names = loaded_step.component_files(children)
         with (
             nullcontext() if parent.repeated else self._nested_steps.watch_modules(modules, names),
             self._self_test_reuse.watch_kernels(

@@ -24,14 +24,14 @@ class WeightTable:
     """Names, shapes and dtypes of a model's parameters and buffers; the tensors may be freed."""
 
     entries: dict[str, tuple[tuple[int, ...], str]]
-    plain: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    plain_entries: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
     """Tensors in plain attributes: a map may name them, and need not."""
-    tied: list[set[str]] = field(default_factory=list)
+    tied_names: list[set[str]] = field(default_factory=list)
     """Groups of names for the same tensor."""
 
     def group(self, name: str) -> set[str]:
         """Return all names of the tensor that has this name."""
-        return next((group for group in self.tied if name in group), {name})
+        return next((group for group in self.tied_names if name in group), {name})
 
 
 def weights_of(model: nn.Module) -> Weights:
@@ -40,14 +40,14 @@ def weights_of(model: nn.Module) -> Weights:
     Two kinds of buffers are left out: empty ones that no checkpoint holds, which only tell the
     model's device, and sparse ones, since a model whose forward reads one is refused.
     """
-    named: Weights = dict(model.named_parameters(remove_duplicate=False))
-    named.update(model.named_buffers(remove_duplicate=False))
+    by_name: Weights = dict(model.named_parameters(remove_duplicate=False))
+    by_name.update(model.named_buffers(remove_duplicate=False))
     anchors = {
         f"{path}.{name}" if path else name
         for path, module in model.named_modules(remove_duplicate=False)
         for name in module._non_persistent_buffers_set
     }
-    dense = {n: t for n, t in named.items() if t.layout is torch.strided}
+    dense = {n: t for n, t in by_name.items() if t.layout is torch.strided}
     return {n: t for n, t in dense.items() if t.numel() or n not in anchors}
 
 
@@ -93,7 +93,7 @@ def weight_map_fault(
     for name, source in mapping.items():
         if name not in refactored.entries:
             return f"{name} is mapped but does not exist"
-        entry = original.entries.get(source) or original.plain.get(source)
+        entry = original.entries.get(source) or original.plain_entries.get(source)
         if entry is None:
             return f"{name} is mapped with {source}, which the original does not have"
         shape, dtype = refactored.entries[name]
@@ -102,9 +102,9 @@ def weight_map_fault(
             return f"{name} has shape {list(shape)}, the original's {source} {list(source_shape)}"
         if dtype != source_dtype:
             return f"{name} is {dtype}, the original's {source} {source_dtype}"
-    reached = {name for source in mapping.values() for name in original.group(source)}
+    mapped_names = {name for source in mapping.values() for name in original.group(source)}
     for name in original.entries:
-        if name not in reached and name not in unused:
+        if name not in mapped_names and name not in unused:
             return f"the original's {name} has no counterpart"
     return None
 
@@ -115,13 +115,13 @@ def plain_tensors(model: nn.Module) -> Weights:
     These are states that forward() replaces, tables, and weights of modules that are not
     registered.
     """
-    registered = frozenset(map(id, model.modules()))
+    module_ids = frozenset(map(id, model.modules()))
     return {
         name: tensor
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, tensor in _iterate_tensors(value, f"{path}.{key}" if path else key, registered)
+        for name, tensor in _iterate_tensors(value, f"{path}.{key}" if path else key, module_ids)
     }
 
 
@@ -157,9 +157,9 @@ def snapshot_weights(model: nn.Module) -> Weights:
     Other tensors than parameters are copied, since a forward may write into them. Parameters are
     wrapped, since it may give them other data.
     """
-    named = plain_tensors(model) | weights_of(model)
-    copies = {id(tensor): _copy_weight(tensor) for tensor in named.values()}
-    return {name: copies[id(tensor)] for name, tensor in named.items()}
+    by_name = plain_tensors(model) | weights_of(model)
+    copies = {id(tensor): _copy_weight(tensor) for tensor in by_name.values()}
+    return {name: copies[id(tensor)] for name, tensor in by_name.items()}
 
 
 def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
@@ -244,5 +244,5 @@ def _copy_weight(tensor: torch.Tensor) -> torch.Tensor:
 
 def copy_buffers(model: nn.Module) -> Weights:
     """Return copies of the buffers, as a forward left them."""
-    named = model.named_buffers(remove_duplicate=False)
-    return {name: tensor.detach().clone() for name, tensor in named}
+    by_name = model.named_buffers(remove_duplicate=False)
+    return {name: tensor.detach().clone() for name, tensor in by_name}

@@ -32,9 +32,9 @@ def exact_arithmetic(device: str) -> Iterator[None]:
     The switches for precision are CUDA's, and have no effect on other devices.
     """
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    places: list[tuple[Any, str, bool]] = [(torch.utils.deterministic, _FILL, False)]
+    switches: list[tuple[Any, str, bool]] = [(torch.utils.deterministic, _FILL, False)]
     if device != "cpu":
-        places += [
+        switches += [
             (matmul, "allow_tf32", False),
             (matmul, "allow_fp16_reduced_precision_reduction", False),
             (matmul, "allow_bf16_reduced_precision_reduction", False),
@@ -42,15 +42,15 @@ def exact_arithmetic(device: str) -> Iterator[None]:
             (cudnn, "deterministic", True),
             (cudnn, "benchmark", False),
         ]
-    before = [(place, name, getattr(place, name)) for place, name, _ in places]
+    saved_values = [(place, name, getattr(place, name)) for place, name, _ in switches]
     strict = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    for place, name, value in places:
+    for place, name, value in switches:
         setattr(place, name, value)
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(strict, warn_only=warns)
-        for place, name, value in before:
+        for place, name, value in saved_values:
             setattr(place, name, value)

@@ -70,8 +70,8 @@ class DeferredArgument:
 
     def view_on(self, storage: torch.UntypedStorage) -> torch.Tensor:
         """Return the tensor on other memory."""
-        bare = torch.empty(0, dtype=self.dtype)
-        return bare.set_(storage, self.offset, self.size, self.stride)
+        empty_tensor = torch.empty(0, dtype=self.dtype)
+        return empty_tensor.set_(storage, self.offset, self.size, self.stride)
 
     def has_same_layout(self, argument: "DeferredArgument") -> bool:
         kinds = [(p.size, p.stride, p.offset, p.dtype) for p in (self, argument)]

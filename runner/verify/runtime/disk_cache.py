@@ -134,13 +134,13 @@ class DiskCache:
         return _map_tensors(output, lambda t: t.load() if isinstance(t, DiskTensor) else t)
 
     @contextmanager
-    def free_memory(self, output: object, shared: object) -> Iterator[object]:
+    def free_memory(self, output: object, shared_values: object) -> Iterator[object]:
         """Move an output to disk in the body, so that others can use its memory meanwhile.
 
         Yields the output on disk, or None if the disk has no room. Memory that `others` share
         stays. After the body, the output's tensors hold the same bytes as before.
         """
-        shared_storages = {tensor.untyped_storage().data_ptr() for tensor in tensors(shared)}
+        shared_storages = {tensor.untyped_storage().data_ptr() for tensor in tensors(shared_values)}
         storages: dict[int, torch.UntypedStorage] = {}
         moved_tensors: dict[int, torch.Tensor] = {}
         for tensor in tensors(output):
@@ -164,17 +164,17 @@ class DiskCache:
         stored_storages = [
             (storage, self._write_tensor(_bytes_of(storage))) for storage in storages.values()
         ]
-        stored = _map_tensors(output, lambda tensor: values.get(id(tensor), tensor))
+        disk_output = _map_tensors(output, lambda tensor: values.get(id(tensor), tensor))
         for storage, _ in stored_storages:
             storage.resize_(0)
         try:
-            yield stored
+            yield disk_output
         finally:
             for storage, source in stored_storages:
                 storage.resize_(source.shape[0])
                 pieces = pieces_of(_bytes_of(storage))
-                for piece, before in zip(pieces, source.pieces(), strict=True):
-                    piece.copy_(before)
+                for piece, saved_piece in zip(pieces, source.pieces(), strict=True):
+                    piece.copy_(saved_piece)
             for source in [*values.values(), *(source for _, source in stored_storages)]:
                 shutil.rmtree(source.folder, ignore_errors=True)
 

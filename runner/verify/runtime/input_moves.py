@@ -28,16 +28,16 @@ def move_inputs(values: T, device: str) -> T:
         return value
 
     def move_tensor(tensor: torch.Tensor) -> torch.Tensor:
-        plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided
-        if not plain or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+        is_plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided
+        if not is_plain or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
             return tensor.to(target)
         storage = tensor.untyped_storage()
         if storage_key(storage) not in storages:
             content = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
             storages[storage_key(storage)] = content.to(target).untyped_storage()
-        bare = torch.empty(0, dtype=tensor.dtype, device=target)
+        empty_tensor = torch.empty(0, dtype=tensor.dtype, device=target)
         place = tensor.storage_offset(), tensor.shape, tensor.stride()
-        return bare.set_(storages[storage_key(storage)], *place)
+        return empty_tensor.set_(storages[storage_key(storage)], *place)
 
     result: T = move(values)
     return result

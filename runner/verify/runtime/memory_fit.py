@@ -19,9 +19,9 @@ def plan_memory(tree: Tree, available_bytes: int, device: str = "cpu") -> tuple[
     if (
         peak_bytes > available_bytes
         and device == "cpu"
-        and (streamed := streamed_bytes(tree)) < peak_bytes
+        and (smaller_bytes := streamed_bytes(tree)) < peak_bytes
     ):
-        return streamed, True
+        return smaller_bytes, True
     return peak_bytes, False
 
 

@@ -53,7 +53,7 @@ class Event:
     """
     line: str
     """Line of the program that called it, `file:line`."""
-    inside: str | None
+    component: str | None
     """The component that was running, if components are watched."""
     calls: tuple[str, ...] = ()
     """The author's calls that contain it, outermost first, if a worker reported them."""
@@ -139,10 +139,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._storage_number(tensor), []).append(name)
-        owned = [*(weights or {}).values(), *other_tensors]
-        self.own_storages = self.storage_numbers(owned)
+        own_tensors = [*(weights or {}).values(), *other_tensors]
+        self.own_storages = self.storage_numbers(own_tensors)
         """Storages of the weights and of the other tensors."""
-        self.register_inputs(owned)
+        self.register_inputs(own_tensors)
         self._constant_storages |= self.own_storages - self._weights.keys()
 
     def register_inputs(self, values: object) -> None:
@@ -195,10 +195,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def retained_tensor_fault(self) -> str | None:
         """Return a fault if a tensor of the forward is still alive after its output is freed."""
-        written = {number for event in self.trace.events for number in event.writes}
-        written -= self._input_storages
+        result_storages = {number for event in self.trace.events for number in event.writes}
+        result_storages -= self._input_storages
         for number, reference in enumerate(self._storage_references):
-            if number in written and not reference.expired():  # type: ignore[no-untyped-call]
+            if number in result_storages and not reference.expired():  # type: ignore[no-untyped-call]
                 return "keeps a tensor that it computed for its next call"
         return None
 
@@ -306,10 +306,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 for argument in bound
                 if argument.name == "self"
             )
-            nested = self._scatter_targets.get(source) == into
+            is_nested = self._scatter_targets.get(source) == into
             self._scatter_targets.update(dict.fromkeys(numbers, into))
         else:
-            nested = False
+            is_nested = False
         written_storages = writes | numbers
         if constant:
             self._constant_storages |= written_storages - reads
@@ -319,15 +319,15 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operation = identify_operation(name, bound, shapes, outputs)
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
         live = bool((reads | writes) - self._constant_storages) or random
-        changed = [t for argument in bound if argument.is_written for t in argument.tensors]
-        into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
-        relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed)
+        changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
+        into_part = name not in COPIES | FILLS and any(map(_is_part, changed_tensors))
+        relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
         self.trace.events.append(
             Event(
                 operation,
                 frozenset(reads),
                 frozenset(written_storages),
-                not live or nested or moves,
+                not live or is_nested or moves,
                 line,
                 component,
                 Watch.calls,
@@ -345,7 +345,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         )
 
     def _record_stray_read(self, operation: str, component: str | None) -> None:
-        fault = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._current_line()}"
+        fault = (
+            f"reads a tensor that was there before ({operation}),"
+            f" {_ORIGIN}, at {self._current_line()}"
+        )
         if component is None:
             self.trace.parent_faults.append(fault)
         else:
@@ -408,14 +411,14 @@ def find_reaching_events(
     events: list[Event], outputs: frozenset[int]
 ) -> tuple[list[bool], set[int]]:
     """Return for each event whether it reaches the outputs, and the storages that do."""
-    needed = set(outputs)
-    alive = []
+    needed_storages = set(outputs)
+    reaches_output = []
     for event in reversed(events):
-        is_used = bool(event.writes & needed)
+        is_used = bool(event.writes & needed_storages)
         if is_used:
-            needed |= event.reads
-        alive.append(is_used)
-    return alive[::-1], needed
+            needed_storages |= event.reads
+        reaches_output.append(is_used)
+    return reaches_output[::-1], needed_storages
 
 
 _ORIGIN = "neither an input nor a weight nor computed in this forward"
@@ -430,10 +433,10 @@ def _is_of_torch(forward: Any) -> bool:
 def _is_move(inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     """Return whether whole tensors go to another device unchanged."""
     all_tensors = [*inputs, *outputs]
-    same = {(t.dtype, t.shape) for t in all_tensors}
+    kinds = {(t.dtype, t.shape) for t in all_tensors}
     return (
         len({t.device for t in all_tensors}) > 1
-        and len(same) == 1
+        and len(kinds) == 1
         and not any(map(_is_part, inputs))
     )
 

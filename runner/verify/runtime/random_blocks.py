@@ -57,7 +57,7 @@ class Draws:
 class _DrawRecord:
     tensor: "weakref.ref[torch.Tensor]"
     version: int
-    after: torch.Tensor
+    generator_state: torch.Tensor
     """The generator's state after the draw."""
 
     def get_if_unchanged(self) -> torch.Tensor | None:
@@ -88,7 +88,7 @@ class _DrawReuse(TorchDispatchMode):
             record = self._records.get(key)
             tensor = record.get_if_unchanged() if record else None
             if record and tensor is not None:
-                torch.set_rng_state(record.after)
+                torch.set_rng_state(record.generator_state)
                 self._reused |= storages_of(tensor)
                 return tensor
             place = _FACTORIES[name] + overload_of(func).startswith("low")
@@ -96,8 +96,8 @@ class _DrawReuse(TorchDispatchMode):
                 raise DifferentDrawError("get_inputs() draws something else")
         tensor = func(*args, **kwargs)
         if tensor.numel() >= _REUSE_ELEMENTS and tensor.device.type == "cpu":
-            after = torch.get_rng_state()
-            self._records[key] = _DrawRecord(weakref.ref(tensor), tensor._version, after)
+            new_state = torch.get_rng_state()
+            self._records[key] = _DrawRecord(weakref.ref(tensor), tensor._version, new_state)
         return tensor
 
 

@@ -99,24 +99,24 @@ class Recording:
 
         def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def play(*args: Any, **kwargs: Any) -> Any:
-                recorded = self.calls[next(count)]
+                recorded_call = self.calls[next(count)]
                 is_wrong_input = bool(_storages([args, kwargs]) & dirty)
                 if path not in mutants and not is_wrong_input and is_intact:
-                    return self._disk_cache.load(recorded.output)
+                    return self._disk_cache.load(recorded_call.output)
                 outcome.reaches_component |= is_wrong_input
 
                 def compute_right() -> Any:
                     if not is_wrong_input and is_intact:
-                        return self._disk_cache.load(recorded.output)
-                    set_generators(self._device, recorded.generators)
+                        return self._disk_cache.load(recorded_call.output)
+                    set_generators(self._device, recorded_call.generators)
                     return forward(*args, **kwargs)
 
                 use = ReplayCall(compute_right, forward, args, kwargs)
                 output = mutants[path](use) if path in mutants else compute_right()
-                if are_identical(recorded.output, output):
+                if are_identical(recorded_call.output, output):
                     if is_wrong_input:
                         outcome.absorbed_by.append(path)
-                    return self._disk_cache.load(recorded.output)
+                    return self._disk_cache.load(recorded_call.output)
                 outcome.is_changed |= path in mutants
                 dirty.update(_storages(output))
                 return output
@@ -146,13 +146,13 @@ class Recording:
             with without_modes():
                 size = size_of(output)
                 self._bytes += size
-                stored = self._disk_cache.store_values(
+                stored_output = self._disk_cache.store_values(
                     output, in_memory=self._bytes <= self._disk_cache.disk_cache_bytes
                 )
-                self._stored_versions += [(t, t._version) for t in tensors(stored)]
+                self._stored_versions += [(t, t._version) for t in tensors(stored_output)]
                 metas = tuple(map(meta_of, tensors(output)))
                 self.calls.append(
-                    RecordedCall(path, arguments, keywords, metas, stored, generators)
+                    RecordedCall(path, arguments, keywords, metas, stored_output, generators)
                 )
             return output
 

@@ -88,13 +88,13 @@ class ForwardRunner:
         if file != ORIGINAL:
             yield
             return
-        before = torch.get_default_dtype()
+        saved_dtype = torch.get_default_dtype()
         torch.set_default_dtype(self.dtypes[file])
         try:
             yield
         finally:
             self.dtypes[file] = torch.get_default_dtype()
-            torch.set_default_dtype(before)
+            torch.set_default_dtype(saved_dtype)
 
     def build(self, label: str, make: Callable[[], Any], trial: int) -> nn.Module:
         """Return a model in the right mode, on the device; CannotJudge if it is no module."""
@@ -133,8 +133,8 @@ class ForwardRunner:
         if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
         generator = torch.Generator().manual_seed(self._trial_seed(trial))
-        if self.streaming and (deferred := self.streaming.vary(model)):
-            names = (frozenset(weights_of(model)) if names is None else names) - deferred
+        if self.streaming and (deferred_names := self.streaming.vary(model)):
+            names = (frozenset(weights_of(model)) if names is None else names) - deferred_names
         with foreign_code("weights", self.directory):
             vary_weights(model, generator, only_defaults=trial == 0, names=names)
 
@@ -149,8 +149,8 @@ class ForwardRunner:
     ) -> Inputs:
         """Return new inputs, on the device; Draws explains `repeated` and `reuse`."""
         self.seed(trial)
-        drawing = self.draws.control_draws(repeated=repeated, reuse=reuse)
-        with foreign_code(label, self.directory), drawing, self.default_dtype(label):
+        draw_context = self.draws.control_draws(repeated=repeated, reuse=reuse)
+        with foreign_code(label, self.directory), draw_context, self.default_dtype(label):
             args, kwargs = get_inputs()
         return move_inputs((tuple(args), dict(kwargs)), self.options.device)
 
@@ -264,8 +264,8 @@ def disable_fused_paths() -> Iterator[None]:
     right, as it does where opt_einsum is not installed.
     """
     dtype = torch.get_default_dtype()  # a problem's file may set another
-    before = torch.backends.mha.get_fastpath_enabled()
-    reorder = torch.backends.opt_einsum.enabled
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    reorder_enabled = torch.backends.opt_einsum.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.opt_einsum.enabled = False
     torch.set_default_dtype(torch.float32)
@@ -275,8 +275,8 @@ def disable_fused_paths() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(before)
-        torch.backends.opt_einsum.enabled = reorder
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        torch.backends.opt_einsum.enabled = reorder_enabled
         torch.cond = cond
         torch.set_default_dtype(dtype)
 
@@ -310,8 +310,12 @@ def _versions(inputs: Inputs) -> list[int]:
 
 
 def _observe_forward(watch: Watch, inputs: Inputs, output: Any) -> ForwardObservation:
-    alive, needed = find_reaching_events(watch.trace.events, watch.storage_numbers(output))
-    inputs_used = tuple(
-        bool(watch.storage_numbers(tensor) & needed) for tensor in tensors(list(inputs))
+    reaches_output, needed_storages = find_reaching_events(
+        watch.trace.events, watch.storage_numbers(output)
     )
-    return ForwardObservation(watch.trace, alive, frozenset(watch.weights_in(needed)), inputs_used)
+    inputs_used = tuple(
+        bool(watch.storage_numbers(tensor) & needed_storages) for tensor in tensors(list(inputs))
+    )
+    return ForwardObservation(
+        watch.trace, reaches_output, frozenset(watch.weights_in(needed_storages)), inputs_used
+    )

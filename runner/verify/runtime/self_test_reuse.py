@@ -104,13 +104,13 @@ class SelfTestReuse:
     def _load_if_inputs_match(
         self, component: str, args: tuple[Any, ...], repeated: bool
     ) -> ComponentFile | None:
-        if expected := self._components.get(component):
+        if registered := self._components.get(component):
             contract, call_inputs = self._tests.contracts[component], tensors(list(args))
             call_layout = (
                 tuple(map(meta_of, call_inputs)),
                 tuple(tuple(t.stride()) for t in call_inputs),
             )
-            return expected if call_layout == (contract.inputs, contract.strides) else None
+            return registered if call_layout == (contract.inputs, contract.strides) else None
         with (
             self._findings.record_cannot_judge("self-test", component),
             suppress(DifferentDrawError),

@@ -72,19 +72,19 @@ class WeightStreaming(TorchDispatchMode):
 
     def deferred_weights(self, model: nn.Module) -> dict[str, DeferredTensor]:
         """Return a model's deferred weights by name."""
-        named = {name: self._deferred_of(tensor) for name, tensor in weights_of(model).items()}
-        return {name: deferred for name, deferred in named.items() if deferred}
+        by_name = {name: self._deferred_of(tensor) for name, tensor in weights_of(model).items()}
+        return {name: deferred for name, deferred in by_name.items() if deferred}
 
     def vary(self, model: nn.Module) -> frozenset[str]:
         """Let weights that are one value throughout move a little; return all deferred names.
 
         Random weights need not move: another seed gives other values.
         """
-        deferred = self.deferred_weights(model)
-        for weight in deferred.values():
+        deferred_weights = self.deferred_weights(model)
+        for weight in deferred_weights.values():
             self._release(weight)
             weight.final_change = _move_defaults
-        return frozenset(deferred)
+        return frozenset(deferred_weights)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -201,23 +201,23 @@ class WeightStreaming(TorchDispatchMode):
             return None
         return self._deferred.get(storage_of(tensor))
 
-    def _compute(self, needed: list[DeferredTensor]) -> None:
+    def _compute(self, read_tensors: list[DeferredTensor]) -> None:
         """Compute tensors that an operation reads; free those that were not read for longest."""
-        missing = {id(tensor): tensor for tensor in needed if not tensor.is_filled}
-        room = self._cache_bytes - sum(tensor.nbytes for tensor in missing.values())
+        missing_tensors = {id(tensor): tensor for tensor in read_tensors if not tensor.is_filled}
+        room = self._cache_bytes - sum(tensor.nbytes for tensor in missing_tensors.values())
         cached_bytes = sum(tensor.nbytes for tensor in self._cache.values())
         for tensor in list(self._cache.values()):
             if cached_bytes <= room:
                 break
-            if tensor not in needed:
+            if tensor not in read_tensors:
                 cached_bytes -= tensor.nbytes
                 self._release(tensor)
-        for tensor in missing.values():
+        for tensor in missing_tensors.values():
             if tensor.name is None:
                 tensor.name = f"tensor {len(self._deferred)}"
             with without_modes():
                 compute_values(tensor)
-        for tensor in needed:
+        for tensor in read_tensors:
             self._cache[id(tensor)] = tensor
             self._cache.move_to_end(id(tensor))
 

@@ -23,10 +23,10 @@ def estimate_effort(
         return CALL_FLOPS
     results = result if isinstance(result, tuple | list) else [result]
     outputs = [output for output in results if isinstance(output, torch.Tensor)]
-    moved = sum(tensor.numel() for tensor in (*inputs, *outputs))
+    element_count = sum(tensor.numel() for tensor in (*inputs, *outputs))
     count = _FLOPS.get(func.overloadpacket)
     product = count(*args, **kwargs, out_val=result) if count else 0
-    return product + ELEMENT_FLOPS * moved + CALL_FLOPS
+    return product + ELEMENT_FLOPS * element_count + CALL_FLOPS
 
 
 def _recurrent_flops(steps: torch.Tensor, *weights: torch.Tensor, **_: Any) -> int:
