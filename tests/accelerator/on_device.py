@@ -87,7 +87,7 @@ def compare_across(_: str) -> str:
     there = here.to("accel")
     wrong = there.clone()
     wrong[1, 2] += 1
-    with DiskCache(disk_cache_bytes=1) as spill, spill.storing_values():
+    with DiskCache(min_bytes=1) as spill, spill.storing_values():
         kept = spill.store(there)
         told = {
             "across": compare(here, there, STEP).bitwise_equal,
@@ -96,7 +96,7 @@ def compare_across(_: str) -> str:
             "back": str(spill.load(kept).device),
             "wrong": compare(here, wrong, STEP).reason,
         }
-    with DiskCache(disk_cache_bytes=1) as spill:
+    with DiskCache(min_bytes=1) as spill:
         told["digests"] = compare(spill.store(there), there, STEP).bitwise_equal
     return json.dumps(told)
 

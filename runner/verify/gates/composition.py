@@ -110,7 +110,7 @@ class CompositionGate:
         self.author_call_kernels: set[str] = set()
         """Kernel files that do the same as one call of a function or module of the author's."""
         self.single_operation_kernels: set[str] = set()
-        """Kernel files that run at most one operation there that depends on an input."""
+        """Kernel files that run at most one operation on an input in each call by the model."""
         self._fingerprints: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
@@ -222,9 +222,8 @@ class CompositionGate:
             file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
         }
         actual, composed_run = self._run_composed(composed_model, kernels, inputs, trial, recording)
-        self.kernels_not_finite |= (
-            reused_kernels & self.tests.not_finite.keys()
-        )  # found in this very run
+        # These kernels have their self-test in this very run.
+        self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
         buffer_difference = compare_state(buffers, composed_model, mapping)
         if recording is None:
             del composed_model
@@ -361,11 +360,13 @@ class CompositionGate:
         modules = {path: module for path, (module, _) in kernels.items()}
         watch = self._watch = self.runner.make_watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
-        below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
+        suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
             self._root.self_test_reuse.watch_kernels(modules, names, model_inputs, repeated=False),
             recording.record_calls() if recording else nullcontext(),
-            watch.watch_components(kernels, names, frozenset(self.tests.not_finite) | below),
+            watch.watch_components(
+                kernels, names, frozenset(self.tests.not_finite) | suspect_kernels
+            ),
         ):
             output, observation = self.runner.forward(label, model, model_inputs, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite

@@ -124,8 +124,8 @@ def unread_weight_fault(
 ) -> str | None:
     """Return a fault if a weight reaches the original's output and not the kernels'.
 
-    `places`: the storage of each of the original's weights. If several children hold one weight, it
-    is enough that one of them uses it.
+    `storages`: the storage of each of the original's weights. If several children hold one weight,
+    it is enough that one of them uses it.
     """
     read_storages = {
         storages[source] for name, source in mapping.items() if name in kernels.weights_used

@@ -62,7 +62,8 @@ class PlacementWatch(TorchDispatchMode):
         if func in _VIEWS and not on_cpu:
             return (
                 f"{current_line}: .view() of a tensor with strides {list(inputs[0].stride())},"
-                f" a layout that the CPU does not give it: call .contiguous() before it, or .reshape() instead"
+                " a layout that the CPU does not give it:"
+                " call .contiguous() before it, or .reshape() instead"
             )
         return None
 

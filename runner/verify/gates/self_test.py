@@ -197,7 +197,8 @@ def note_contract(
                 findings.record_verdict(
                     "self-test",
                     component.path,
-                    f"get_inputs() gives strides {list(own_stride)}, the tree says {stride} ({node.id})",
+                    f"get_inputs() gives strides {list(own_stride)},"
+                    f" the tree says {stride} ({node.id})",
                 )
 
 

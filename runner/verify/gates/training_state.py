@@ -19,7 +19,7 @@ def compare_state(
 ) -> Difference:
     """Return the difference of a model's buffers from the other side's after the forward.
 
-    `state`: buffers of the other side; empty in eval mode, where they are not compared.
+    `expected_buffers`: those of the other side; empty in eval mode, where they are not compared.
     """
     total = Difference()
     for name, tensor in weights_of(model).items():

@@ -96,9 +96,9 @@ class DeferredOperation:
         """Return the deferred tensors whose values the operation reads."""
         references: list[DeferredArgument] = []
         tree_map_only(
-            DeferredArgument, lambda place: references.append(place), (self.args, self.kwargs)
+            DeferredArgument, lambda argument: references.append(argument), (self.args, self.kwargs)
         )
-        return [place for place in references if place.deferred is not None]
+        return [argument for argument in references if argument.deferred is not None]
 
 
 def compute_values(target: DeferredTensor) -> None:
@@ -111,65 +111,70 @@ def compute_values(target: DeferredTensor) -> None:
 
 
 def _compute_until(target: DeferredTensor, write_count: int, storage: torch.UntypedStorage) -> None:
-    """Compute a storage's values after its first `writes` operations, in the caller's memory."""
+    """Compute a storage's values after its first `write_count` writes, in the caller's memory."""
     storage.resize_(target.nbytes)
     _compute_first(target, storage)
-    for n, step in enumerate(target.writes[:write_count]):
-        _run_operation(step, target, n + 1, storage)
+    for n, operation in enumerate(target.writes[:write_count]):
+        _run_operation(operation, target, n + 1, storage)
 
 
 def _compute_first(target: DeferredTensor, storage: torch.UntypedStorage) -> None:
     """Compute the first values; if possible in place, since memory is scarce."""
-    step, values = target.origin, target.layout.view_on(storage)
-    if step.name in _FILLS and target.layout.offset == 0:
+    operation, values = target.origin, target.layout.view_on(storage)
+    if operation.name in _FILLS and target.layout.offset == 0:
         torch.manual_seed(_seed_of(target, 0))
-        _FILLS[step.name](values, *step.args)
+        _FILLS[operation.name](values, *operation.args)
         return
-    references = step.deferred_arguments()
+    references = operation.deferred_arguments()
     source = (
         references[0]
-        if len(references) == 1 and step.args and step.args[0] is references[0]
+        if len(references) == 1 and operation.args and operation.args[0] is references[0]
         else None
     )
     if source and source.deferred and source.has_same_layout(target.layout):
         in_place = getattr(
-            getattr(torch.ops.aten, f"{step.name}_", None), _overload_name(step), None
+            getattr(torch.ops.aten, f"{operation.name}_", None), _overload_name(operation), None
         )
-        if step.name == "clone" or in_place is not None:
+        if operation.name == "clone" or in_place is not None:
             _name_source(source.deferred, target)
             _compute_until(source.deferred, source.write_count, storage)
-            if in_place is not None and step.name != "clone":
-                in_place(values, *step.args[1:], **step.kwargs)
+            if in_place is not None and operation.name != "clone":
+                in_place(values, *operation.args[1:], **operation.kwargs)
             return
-    result = _run_operation(step, target, 0, storage)
-    values.copy_(result[step.output_index] if isinstance(result, list | tuple) else result)
+    result = _run_operation(operation, target, 0, storage)
+    values.copy_(result[operation.output_index] if isinstance(result, list | tuple) else result)
 
 
 def _run_operation(
-    step: DeferredOperation, target: DeferredTensor, position: int, storage: torch.UntypedStorage
+    operation: DeferredOperation,
+    target: DeferredTensor,
+    position: int,
+    storage: torch.UntypedStorage,
 ) -> Any:
     """Run one operation, after computing its other deferred arguments for it alone."""
     sources: dict[tuple[int, int], torch.UntypedStorage] = {}
 
-    def compute_argument(place: DeferredArgument) -> torch.Tensor:
-        if place.deferred is None:
-            return torch.empty_strided(place.size, place.stride, dtype=place.dtype)
-        if position and place.deferred is target:
-            return place.view_on(storage)
-        key = id(place.deferred), place.write_count
+    def compute_argument(argument: DeferredArgument) -> torch.Tensor:
+        if argument.deferred is None:
+            return torch.empty_strided(argument.size, argument.stride, dtype=argument.dtype)
+        if position and argument.deferred is target:
+            return argument.view_on(storage)
+        key = id(argument.deferred), argument.write_count
         if key not in sources:
             sources[key] = torch.empty(0).untyped_storage()
-            _name_source(place.deferred, target)
-            _compute_until(place.deferred, place.write_count, sources[key])
-        return place.view_on(sources[key])
+            _name_source(argument.deferred, target)
+            _compute_until(argument.deferred, argument.write_count, sources[key])
+        return argument.view_on(sources[key])
 
-    args, kwargs = tree_map_only(DeferredArgument, compute_argument, (step.args, step.kwargs))
+    args, kwargs = tree_map_only(
+        DeferredArgument, compute_argument, (operation.args, operation.kwargs)
+    )
     torch.manual_seed(_seed_of(target, position))
-    return step.operator(*args, **kwargs)
+    return operation.operator(*args, **kwargs)
 
 
-def _overload_name(step: DeferredOperation) -> str:
-    return overload_of(step.operator)
+def _overload_name(operation: DeferredOperation) -> str:
+    return overload_of(operation.operator)
 
 
 def _name_source(source: DeferredTensor, target: DeferredTensor) -> None:

@@ -89,8 +89,8 @@ class DiskTensor(OffloadedTensor):
 class DiskCache:
     """A folder under TMPDIR for large outputs; it is removed when the context ends."""
 
-    def __init__(self, disk_cache_bytes: int, memory_bytes: int | None = None) -> None:
-        self.disk_cache_bytes = disk_cache_bytes
+    def __init__(self, min_bytes: int, memory_bytes: int | None = None) -> None:
+        self.min_bytes = min_bytes
         self._memory_bytes = memory_bytes
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
@@ -108,7 +108,7 @@ class DiskCache:
     def store(self, output: object) -> object:
         """Return a small output itself, and of a large one as much as a comparison needs."""
         size = size_of(output)
-        if size < self.disk_cache_bytes or self.has_room_for(size):
+        if size < self.min_bytes or self.has_room_for(size):
             return output
         if not self._with_values:
             return _map_tensors(output, _digest_tensor)
@@ -137,7 +137,7 @@ class DiskCache:
     def free_memory(self, output: object, shared_values: object) -> Iterator[object]:
         """Move an output to disk in the body, so that others can use its memory meanwhile.
 
-        Yields the output on disk, or None if the disk has no room. Memory that `others` share
+        Yields the output on disk, or None if the disk has no room. Memory of `shared_values`
         stays. After the body, the output's tensors hold the same bytes as before.
         """
         shared_storages = {tensor.untyped_storage().data_ptr() for tensor in tensors(shared_values)}

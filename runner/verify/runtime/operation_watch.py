@@ -102,9 +102,9 @@ _RESTRIDES = {
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the operations of a forward; `directory` holds the program's own files.
 
-    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`. An
-    operation on these alone is constant, like one on plain numbers. Where no components are
-    watched, any tensor that existed before counts as such a table.
+    `other_tensors`: tensors besides weights that a forward may read, such as tables made in
+    `__init__`. An operation on these alone is constant, like one on plain numbers. Where no
+    components are watched, any tensor that existed before counts as such a table.
     """
 
     place: ClassVar[str | None] = None
@@ -243,7 +243,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result: Any,
     ) -> None:
         name = name_of(func)
-        creates = name in CREATES
+        is_factory = name in CREATES
         reads: set[int] = set()
         writes: set[int] = set()
         for argument in bound:
@@ -251,7 +251,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 number = self._storage_number(tensor)
                 if argument.is_written:
                     writes.add(number)
-                if not creates and tensor.numel() and not self._is_python_number(tensor, number):
+                if not is_factory and tensor.numel() and not self._is_python_number(tensor, number):
                     reads.add(number)
         outputs = tensors(result)
         component, file, caller = (
@@ -261,9 +261,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if self._watches_components:
                 self._record_stray_read(name, component)
             else:
-                self._constant_storages |= (
-                    reads - self._known_storages
-                )  # tables in objects that are no modules
+                # These are tables in objects that are no modules.
+                self._constant_storages |= reads - self._known_storages
         if not outputs and not writes:
             return  # it reads a value into Python, or asserts something
         numbers = {self._storage_number(tensor) for tensor in outputs}
@@ -281,10 +280,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name == "copy_" and _is_same_memory([t for argument in bound for t in argument.tensors]):
             return  # `x[0] *= 2` copies x[0] onto itself
         line = self._current_line()
-        moves = name in COPIES and _is_move(
+        is_move = name in COPIES and _is_move(
             [t for argument in bound for t in argument.tensors], outputs
         )
-        if self._watches_components and not moves:
+        if self._watches_components and not is_move:
             if component is None:
                 self._record_parent_fault(f"computes {name} itself", None)
             elif line.rpartition(":")[0] != file and (
@@ -297,17 +296,16 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in SCATTERS:
             # A write through a view of a view becomes two nested scatters, and only one moves
             # elements.
-            # A copy or a fill into a tensor that depends on an input stays part of that tensor.
             (source,) = (
                 self._storage_number(argument.value) for argument in bound if argument.name == "src"
             )
-            (into,) = (
+            (target,) = (
                 self._storage_number(argument.value)
                 for argument in bound
                 if argument.name == "self"
             )
-            is_nested = self._scatter_targets.get(source) == into
-            self._scatter_targets.update(dict.fromkeys(numbers, into))
+            is_nested = self._scatter_targets.get(source) == target
+            self._scatter_targets.update(dict.fromkeys(numbers, target))
         else:
             is_nested = False
         written_storages = writes | numbers
@@ -318,21 +316,21 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known_storages |= written_storages
         operation = identify_operation(name, bound, shapes, outputs)
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
-        live = bool((reads | writes) - self._constant_storages) or random
+        is_live = bool((reads | writes) - self._constant_storages) or random
         changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
         into_part = name not in COPIES | FILLS and any(map(_is_part, changed_tensors))
-        relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
+        into_strided = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
         self.trace.events.append(
             Event(
                 operation,
                 frozenset(reads),
                 frozenset(written_storages),
-                not live or is_nested or moves,
+                not is_live or is_nested or is_move,
                 line,
                 component,
                 Watch.calls,
                 into_part,
-                relaid,
+                into_strided,
             )
         )
 

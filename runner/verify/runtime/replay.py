@@ -147,7 +147,7 @@ class Recording:
                 size = size_of(output)
                 self._bytes += size
                 stored_output = self._disk_cache.store_values(
-                    output, in_memory=self._bytes <= self._disk_cache.disk_cache_bytes
+                    output, in_memory=self._bytes <= self._disk_cache.min_bytes
                 )
                 self._stored_versions += [(t, t._version) for t in tensors(stored_output)]
                 metas = tuple(map(meta_of, tensors(output)))

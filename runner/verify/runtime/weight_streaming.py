@@ -117,9 +117,9 @@ class WeightStreaming(TorchDispatchMode):
         if written_tensors:
             if len(written_tensors) > 1 or targets[0] is None or returns > 1:
                 return False, None
-            step = DeferredOperation(func, *self._replace_deferred(func, args, kwargs))
+            operation = DeferredOperation(func, *self._replace_deferred(func, args, kwargs))
             self._release(targets[0])
-            targets[0].writes.append(step)
+            targets[0].writes.append(operation)
             return True, written_tensors[0] if returns else None
         if not reads_deferred and not any(
             argument.name == "device" for argument in schema(func).arguments
@@ -167,7 +167,7 @@ class WeightStreaming(TorchDispatchMode):
         replaced: tuple[tuple[Any, ...], dict[str, Any]] = tree_map(replace, (args, kwargs))
         return replaced
 
-    def _make_deferred(self, step: DeferredOperation, like: torch.Tensor) -> torch.Tensor:
+    def _make_deferred(self, operation: DeferredOperation, like: torch.Tensor) -> torch.Tensor:
         size, stride = tuple(like.shape), tuple(like.stride())
         tensor = torch.empty_strided(size, stride, dtype=like.dtype)  # none of its pages is touched
         storage = tensor.untyped_storage()
@@ -176,7 +176,7 @@ class WeightStreaming(TorchDispatchMode):
             storage,
             storage.nbytes(),
             self._build_seed,
-            step,
+            operation,
             DeferredArgument.capture(tensor, None),
         )
         storage.resize_(0)
