@@ -376,8 +376,8 @@ class CompositionGate:
         self, original_run: ForwardObservation, composed_run: ForwardObservation
     ) -> None:
         findings, trace = self.findings, composed_run.trace
-        parent_fault = trace.parent_faults[0] if trace.parent_faults else None
-        findings.record_verdict("rules", COMPOSITION_TEST, parent_fault)
+        first_fault = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", COMPOSITION_TEST, first_fault)
         for component, component_fault in trace.component_faults.items():
             findings.record_verdict("rules", component, component_fault)
         coverage = compare_coverage(MODEL, original_run, composed_run)

@@ -86,19 +86,19 @@ def _find_swappable_inputs(inputs: list[TensorMeta]) -> tuple[int, int] | None:
     return None
 
 
-def _enlarge_output(use: ReplayCall) -> Any:
-    return _map_tensors(use.compute_right(), enlarge)
+def _enlarge_output(call: ReplayCall) -> Any:
+    return _map_tensors(call.compute_right(), enlarge)
 
 
-def _skip_operation(n: int) -> WrongKernel:
-    return lambda use: tensors(list(use.args))[n].clone()
+def _skip_operation(position: int) -> WrongKernel:
+    return lambda call: tensors(list(call.args))[position].clone()
 
 
 def _swap_inputs(first: int, second: int) -> WrongKernel:
-    def call_swapped(use: ReplayCall) -> Any:
-        inputs = tensors(list(use.args))
+    def call_swapped(call: ReplayCall) -> Any:
+        inputs = tensors(list(call.args))
         places = {id(inputs[first]): inputs[second], id(inputs[second]): inputs[first]}
-        return use.forward(*_map_tensors(use.args, lambda t: places.get(id(t), t)), **use.kwargs)
+        return call.forward(*_map_tensors(call.args, lambda t: places.get(id(t), t)), **call.kwargs)
 
     return call_swapped
 
@@ -148,7 +148,7 @@ def _rebuild(
     def load_mutant(instance: nn.Module) -> WrongKernel:
         model = runner.build_bare(f"the kernel in which {change}", build, 0)
         transfer_weights(weights_of(instance), model, {name: name for name in weights_of(model)})
-        return lambda use: model(*use.args, **use.kwargs)
+        return lambda call: model(*call.args, **call.kwargs)
 
     return load_mutant
 
@@ -175,7 +175,7 @@ def edits(source: bytes) -> Iterator[tuple[str, str]]:
     classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"]
     methods = [m for c in classes for m in c.body if isinstance(m, ast.FunctionDef)]
     for statement in (statement for method in methods for statement in method.body):
-        for holder, constant in list(_constants(statement, statement)):
+        for holder, constant in list(_replaceable_constants(statement, statement)):
             old_text, value = _describe_node(holder), constant.value
             constant.value = _replacement_of(value)
             new_text = _describe_node(holder)
@@ -190,7 +190,9 @@ def edits(source: bytes) -> Iterator[tuple[str, str]]:
 _HOLDERS = (ast.keyword, ast.Call, ast.BinOp, ast.Subscript, ast.Assign, ast.Return)
 
 
-def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Constant]]:
+def _replaceable_constants(
+    node: ast.AST, holder: ast.AST
+) -> Iterator[tuple[ast.AST, ast.Constant]]:
     """Yield each constant that can be replaced, with the smallest expression that explains it."""
     if isinstance(node, ast.Constant):
         if _replacement_of(node.value) is not None:
@@ -200,7 +202,7 @@ def _constants(node: ast.AST, holder: ast.AST) -> Iterator[tuple[ast.AST, ast.Co
         return  # text for people
     inner_holder = node if isinstance(node, _HOLDERS) else holder
     for child in ast.iter_child_nodes(node):
-        yield from _constants(child, inner_holder)
+        yield from _replaceable_constants(child, inner_holder)
 
 
 def _replacement_of(value: object) -> Any:

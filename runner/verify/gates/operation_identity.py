@@ -40,7 +40,7 @@ CREATES = {
 } | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
 """Operations that read only the shape of a tensor argument."""
 _COMMUTES = {"add", "mul"}
-"""Operations with `0 + x` for `x + 0`."""
+"""Operations for which `0 + x` is `x + 0`."""
 _MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
 """Comparisons and their mirrors: Python calls `b <= a` for `a >= b` if only b is a Parameter."""
 _NOT_ATTRIBUTES = {

@@ -73,7 +73,7 @@ class PowerGate:
         self._kernels = {path for path in layout.components if layout.is_kernel(path)}
         self._results: dict[str, list[MutantResult]] = {}
         self._faults: dict[str, str] = {}
-        self._smallest = self._smallest_steps(layout.steps) if runner.options.power else {}
+        self._step_of_kernel = self._smallest_steps(layout.steps) if runner.options.power else {}
 
     def make_recording(
         self, component: str, children: dict[str, tuple[nn.Module, str]]
@@ -100,7 +100,8 @@ class PowerGate:
             instance = comparison.modules[paths[0]]
             mutants = mutants_of(source, calls[0], instance, self._runner, self._files)
             self._results[kernel] = [
-                self._result(kernel, paths, mutant, comparison, recording) for mutant in mutants
+                self._judge_mutant(kernel, paths, mutant, comparison, recording)
+                for mutant in mutants
             ]
 
     def finish(self) -> None:
@@ -138,7 +139,7 @@ class PowerGate:
         if not self._runner.options.power:
             return set()
         if component != MODEL:
-            return {kernel for kernel, home in self._smallest.items() if home == component}
+            return {kernel for kernel, home in self._step_of_kernel.items() if home == component}
         noticed_kernels = {
             kernel
             for kernel, results in self._results.items()
@@ -146,7 +147,7 @@ class PowerGate:
         }
         return self._kernels - noticed_kernels
 
-    def _result(
+    def _judge_mutant(
         self,
         kernel: str,
         paths: list[str],

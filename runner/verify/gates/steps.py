@@ -261,8 +261,8 @@ class StepGate:
         self, step: StepFolder, original_run: ForwardObservation, refactored_run: ForwardObservation
     ) -> None:
         findings, trace = self.findings, refactored_run.trace
-        parent_fault = trace.parent_faults[0] if trace.parent_faults else None
-        findings.record_verdict("rules", f"{step.folder}/refactored.py", parent_fault)
+        first_fault = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", f"{step.folder}/refactored.py", first_fault)
         self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
         for component, component_fault in trace.component_faults.items():
             findings.record_verdict("rules", component, component_fault)

@@ -122,7 +122,7 @@ class DiskCache:
         return stays_in_memory(size, peak, self._memory_bytes)
 
     def may_stay(self, size: int) -> bool:
-        """Return the same, or True if nobody set a limit."""
+        """Return whether an output may stay in memory; True if nobody set a limit."""
         return self._memory_bytes is None or self.has_room_for(size)
 
     def store_values(self, output: object, *, in_memory: bool) -> object:
@@ -215,7 +215,7 @@ def _digest_tensor(tensor: torch.Tensor) -> DigestedTensor:
 
 
 def free_unused_storage(output: object) -> object:
-    """Copy tensors that use less than half of their storage, such as a loss beside its input."""
+    """Copy tensors whose storage is mostly unused, so that the rest of it can be freed."""
     used_bytes: Counter[int] = Counter()
     for tensor in tensors(output):
         if tensor.layout == torch.strided:

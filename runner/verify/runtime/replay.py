@@ -111,8 +111,8 @@ class Recording:
                     set_generators(self._device, recorded_call.generators)
                     return forward(*args, **kwargs)
 
-                use = ReplayCall(compute_right, forward, args, kwargs)
-                output = mutants[path](use) if path in mutants else compute_right()
+                call = ReplayCall(compute_right, forward, args, kwargs)
+                output = mutants[path](call) if path in mutants else compute_right()
                 if are_identical(recorded_call.output, output):
                     if is_wrong_input:
                         outcome.absorbed_by.append(path)
