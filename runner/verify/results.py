@@ -75,7 +75,7 @@ class Check(_ResultDocument):
     """
 
     @model_validator(mode="after")
-    def says_why(self) -> Self:
+    def require_reason(self) -> Self:
         """Require a reason exactly for verdicts that somebody has to act on."""
         if (self.verdict in GOOD) == (self.reason is not None):
             raise ValueError(f"{self.gate} {self.component}: {self.verdict}, reason={self.reason}")
@@ -107,7 +107,7 @@ class GateResult(_ResultDocument):
     """The largest difference of its checks; present exactly when one was measured."""
 
     @model_validator(mode="after")
-    def stands_on_its_checks(self) -> Self:
+    def require_matching_figures(self) -> Self:
         """Require that verdict and difference follow from the checks; none means `not_run`."""
         if any(check.gate != self.gate for check in self.checks):
             raise ValueError(f"a check of another gate among those of {self.gate}")
@@ -203,7 +203,7 @@ class Verification(_ResultDocument):
     health: list[str] = Field(default_factory=list)
     """Reasons why a pass says less, a sentence each: a constant output, a weight without effect."""
     warnings: list[str] = Field(default_factory=list)
-    """Those sentences of `health` that a user can act on; they are printed."""
+    """The sentences of `health` that a user can act on; they are printed."""
     advice: list[str] = Field(default_factory=list)
     """Places where an engineer would have drawn the tree differently, a line each; for no gate."""
     not_examined: list[str] = Field(default_factory=list)

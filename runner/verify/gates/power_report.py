@@ -85,7 +85,7 @@ class Power(_PowerDocument):
     kernels: list[KernelPower]
 
     @model_validator(mode="after")
-    def adds_up(self) -> Self:
+    def require_matching_counts(self) -> Self:
         """Require that the counts are those of the list."""
         verdicts = [mutant.verdict for kernel in self.kernels for mutant in kernel.mutants]
         if (self.caught, self.uncaught) != (verdicts.count("caught"), verdicts.count("uncaught")):
