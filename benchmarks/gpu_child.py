@@ -20,10 +20,10 @@ from runner.batch.machine import cores
 from runner.problems import load_problem, read_problem, seed
 from runner.report import stopwatch
 from runner.verify.gates.compare import Tolerance, compare
-from runner.verify.gates.weights import held_weights, transfer
-from runner.verify.layout import weight_map
+from runner.verify.gates.weights import snapshot_weights, transfer_weights
+from runner.verify.layout import read_weight_map
 from runner.verify.loading_files import Files
-from runner.verify.runtime.input_moves import moved
+from runner.verify.runtime.input_moves import move_inputs
 
 
 def do_items(argument: str) -> str:
@@ -77,7 +77,7 @@ def run_pair(item: dict[str, Any], files: Files, directory: Path, device: str) -
         step = directory / item["what"]
         parent = files.load(step / "original.py")
         original, args, kwargs = parent.Model(), parent.get_inputs(), {}
-        other, mapping = files.load_step(step).RefactoredModel(), weight_map(step)
+        other, mapping = files.load_step(step).RefactoredModel(), read_weight_map(step)
     else:
         problem = load_problem(read_problem(directory / "original.py"))
         original, (args, kwargs) = problem.build(), problem.get_inputs()
@@ -90,7 +90,7 @@ def run_pair(item: dict[str, Any], files: Files, directory: Path, device: str) -
     original = placed_model(original, precision, device)
     if counts:
         backend.reset_peak_memory_stats()
-    held = {name: placed(t, precision, device) for name, t in held_weights(original).items()}
+    held = {name: placed(t, precision, device) for name, t in snapshot_weights(original).items()}
     try:
         seed(1)
         expected = original(*args, **kwargs)
@@ -101,7 +101,7 @@ def run_pair(item: dict[str, Any], files: Files, directory: Path, device: str) -
     peak = backend.max_memory_allocated() if counts else None
     del original
     other = placed_model(other, precision, device)
-    transfer(held, other, mapping)
+    transfer_weights(held, other, mapping)
     seed(1)
     allowed = Tolerance(TOLERANCE[precision], TOLERANCE[precision])
     floating = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -150,7 +150,7 @@ def placed(values: Any, precision: str, device: str) -> Any:
         values = tree_map_only(
             torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, values
         )
-    return moved(values, device)
+    return move_inputs(values, device)
 
 
 def time_file(item: dict[str, Any], files: Files, directory: Path, device: str) -> dict[str, Any]:

@@ -539,7 +539,7 @@ def default_dtype() -> Iterator[None]:
 @pytest.mark.parametrize("what", ODD)
 def test_it_passes_every_gate(tmp_path: Path, what: str) -> None:
     directory = decomposed(tmp_path, **ODD[what])
-    verification = verify(directory, VerifyOptions(), own=True)
+    verification = verify(directory, VerifyOptions(), trusted=True)
     assert verification.first_failure is None
     assert verification.status == "passed"
 
@@ -563,7 +563,7 @@ def test_what_values_steered_is_said_and_compared_on_those_alone(tmp_path: Path)
     directory = decomposed(tmp_path, **ODD["a branch that a value takes"])
     (steered,) = Tree.read(directory).metadata.specialisations
     assert steered.endswith("a value was read as a number")
-    verification = verify(directory, VerifyOptions(trials=3), own=True)
+    verification = verify(directory, VerifyOptions(trials=3), trusted=True)
     assert verification.trials == 1
     assert any("holds for the values of seed 0" in note for note in verification.health)
     assert "seeds=(0,))" in (directory / "verification" / "composition_test.py").read_text()
@@ -572,4 +572,4 @@ def test_what_values_steered_is_said_and_compared_on_those_alone(tmp_path: Path)
 def test_what_nothing_steered_is_compared_with_every_seed(tmp_path: Path) -> None:
     directory = decomposed(tmp_path, **ODD["a number read and used"])
     assert Tree.read(directory).metadata.specialisations == []
-    assert verify(directory, VerifyOptions(trials=3), own=True).trials == 3
+    assert verify(directory, VerifyOptions(trials=3), trusted=True).trials == 3

@@ -18,7 +18,7 @@ from runner.store.directory import DirectoryStore
 from runner.store.result import ProblemResult
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
 from runner.verify import Power, write_power
-from runner.verify.reading_trees import mode_of
+from runner.verify.reading_trees import read_mode
 
 _LEVELS = tuple(LEVEL_FOLDER.values())
 
@@ -125,7 +125,7 @@ def verify(
     refuse_other_versions(directory)
     if power_file is not None:
         _refuse_unwritable(power_file)
-    mode = mode_of(directory) or settings.mode
+    mode = read_mode(directory) or settings.mode
     memory_bytes = usable_bytes(settings.memory)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
         task = Task(

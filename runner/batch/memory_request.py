@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from runner.batch.machine import GIB
 from runner.store.result import Document
-from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays
+from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays_in_memory
 
 ESTIMATE_BYTES = 2 * GIB
 """Bytes granted for capture: nothing is computed, but a few models need their real parameters."""
@@ -55,7 +55,7 @@ class Forecast(Document):
         total_bytes = self.process_bytes + LAZY_CODE_BYTES + self.forward_bytes
         total_bytes += self.workloads * WORKLOAD_BYTES + self.operations * OPERATION_BYTES
         total_bytes += self.steps * STEP_BYTES
-        if stays(
+        if stays_in_memory(
             self.outputs_bytes, total_bytes, int(EXTRA_FACTOR * request_with_margin(total_bytes))
         ):
             total_bytes += self.outputs_bytes

@@ -27,7 +27,7 @@ def time_file(argument: str) -> str:
     """
     import torch
 
-    from runner.verify.runtime.input_moves import moved
+    from runner.verify.runtime.input_moves import move_inputs
 
     request: dict[str, Any] = json.loads(argument)
     torch.set_num_threads(request["threads"])
@@ -37,7 +37,7 @@ def time_file(argument: str) -> str:
         module = _load(Path(request["file"]))
         model = module.Model().to(device)
         model.train(request["mode"] == "train")
-        inputs = moved(module.get_inputs(), request["device"])
+        inputs = move_inputs(module.get_inputs(), request["device"])
         with torch.no_grad():
             runs = time_runs(lambda: model(*inputs), _clock(device))
     except Exception as error:  # the file may be anybody's code: its error is the answer

@@ -1,6 +1,7 @@
-"""Why you can trust it: every gate of a written decomposition, judged from its files alone.
+"""Judges a written decomposition from its files alone, gate by gate.
 
-Shares no code with what writes a decomposition. Importing this package does not import torch.
+It shares no code with the part of kdrun that writes decompositions. Importing this package does not
+import torch.
 """
 
 from collections.abc import Callable
@@ -30,19 +31,19 @@ def verify(
     options: VerifyOptions,
     on_gate: Callable[[str], None] | None = None,
     *,
-    own: bool = False,
+    trusted: bool = False,
 ) -> Verification:
-    """Judge a decomposition directory; `on_gate` hears each gate's name as its work begins.
+    """Judge a decomposition directory; `on_gate` is called with a gate's name when its work begins.
 
-    Reads the directory and never writes into it. The code in it runs in worker processes; `own`
+    Reads the directory and never writes into it. The code in it runs in worker processes; `trusted`
     code, which kdrun has just written, runs in this process, which takes half the time. A bad
-    decomposition is a verdict, never an exception. MemoryError says something about the machine
-    and nothing about the decomposition.
+    decomposition is a verdict, never an exception. MemoryError says something about the machine and
+    nothing about the decomposition.
 
     Raises:
-        ProblemError: original.py imports a package that is not here, and nothing else is wrong.
+        ProblemError: original.py imports a missing package, and nothing else is wrong.
         MemoryError: there is too little memory to judge.
     """
     from runner.verify.judge import judge
 
-    return judge(directory, options, on_gate or (lambda gate: None), own=own)
+    return judge(directory, options, on_gate or (lambda gate: None), trusted=trusted)

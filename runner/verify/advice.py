@@ -1,4 +1,4 @@
-"""Advice on a decomposition: where rule 5 would have cut otherwise. It is no verdict."""
+"""Advises where an engineer would cut a decomposition differently (rule 5); it is no verdict."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -6,26 +6,26 @@ from collections.abc import Callable, Iterator, Sequence
 from runner.tree.document import Node, Tree
 
 MOST_CHILDREN = 10
-"""Different ones in a layer without fusions."""
+"""Largest number of different children that a layer without fusions should have."""
 MOST_KERNELS = 16
-"""In one fusion."""
+"""Largest number of kernels that one fusion should have."""
 
 _MATMULS = frozenset({"matmul", "bmm", "baddbmm", "einsum"})
 _AROUND_SOFTMAX = 4
-"""Kernels between the scores and their softmax, or the softmax and its product: scale, mask."""
+"""Most kernels (scale, mask) between the scores and softmax, or between softmax and product."""
 
 Children = Sequence[Node]
 
 
 def advice(tree: Tree) -> list[str]:
-    """A line for each component that an engineer would have drawn otherwise."""
+    """Return one line for each component that an engineer would have drawn differently."""
     return list(dict.fromkeys(_lines(tree)))
 
 
 def _lines(tree: Tree) -> Iterator[str]:
     for node in tree.nodes.values():
         children = [tree.nodes[child] for child in node.children]
-        for applies, sentence in _TABLE:
+        for applies, sentence in _ADVICE:
             if applies(node, children):
                 yield f"{node.path}: {sentence}"
 
@@ -43,15 +43,20 @@ def _is_a_flat_layer(node: Node, children: Children) -> bool:
 
 
 def _is_an_inline_block(node: Node, children: Children) -> bool:
-    return _has_no_fusion(node, children) and sum(_does(c, {"add"}) for c in children) >= 2
+    return (
+        _has_no_fusion(node, children) and sum(_runs_operation(c, {"add"}) for c in children) >= 2
+    )
 
 
 def _opens_attention(node: Node, children: Children) -> bool:
-    for place, child in enumerate(children):
-        if _does(child, {"softmax"}):
-            before = children[max(place - 1 - _AROUND_SOFTMAX, 0) : place]
-            after = children[place + 1 : place + 2 + _AROUND_SOFTMAX]
-            if all(any(_does(c, _MATMULS) for c in side) for side in (before, after)):
+    for position, child in enumerate(children):
+        if _runs_operation(child, {"softmax"}):
+            kernels_before = children[max(position - 1 - _AROUND_SOFTMAX, 0) : position]
+            kernels_after = children[position + 1 : position + 2 + _AROUND_SOFTMAX]
+            if all(
+                any(_runs_operation(c, _MATMULS) for c in side)
+                for side in (kernels_before, kernels_after)
+            ):
                 return True
     return False
 
@@ -60,7 +65,7 @@ def _is_a_layout_copy(node: Node, children: Children) -> bool:
     return not children and _operation(node).startswith("contiguous")
 
 
-_TABLE: tuple[tuple[Callable[[Node, Children], bool], str], ...] = (
+_ADVICE: tuple[tuple[Callable[[Node, Children], bool], str], ...] = (
     (
         _is_an_inline_block,
         "holds kernels alone, and two residual adds: what leads to each add is a fusion, such as"
@@ -90,11 +95,11 @@ def _has_no_fusion(node: Node, children: Children) -> bool:
     return node.level == "layer" and all(child.level == "kernel" for child in children)
 
 
-def _does(node: Node, operations: frozenset[str] | set[str]) -> bool:
+def _runs_operation(node: Node, operations: frozenset[str] | set[str]) -> bool:
     return node.level == "kernel" and _operation(node) in operations
 
 
 def _operation(node: Node) -> str:
-    """What a kernel's file is named after: `linear` of `linear_768x3072_fp32.py`."""
+    """Return the operation in a kernel's file name: `linear` of `linear_768x3072_fp32.py`."""
     stem = node.path.rpartition("/")[2].removesuffix(".py")
     return re.split(r"_\d", stem, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""This file knows about collecting what the gates see, and making one verification of it."""
+"""Collects the checks and remarks of all gates and makes one verification of them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ from runner.verify.results import (
     Verification,
     first_failure,
 )
-from runner.verify.runtime.arithmetic import said_of
+from runner.verify.runtime.arithmetic import describe_arithmetic
 
 
 class Findings:
-    """Grows while the gates look; each component has at most one check a gate."""
+    """The checks and remarks so far; each component has at most one check for each gate."""
 
     def __init__(self, on_gate: Callable[[str], None]) -> None:
         self._on_gate = on_gate
@@ -37,95 +37,102 @@ class Findings:
         self.not_examined: list[str] = []
         self.seconds: dict[str, float] = {}
         self.composition: Difference | None = None
-        """Of the composed model over all trials."""
-        self._at_work: list[GateName] = []
-        """Gates, each within the one before it."""
-        self._since = 0.0
+        """Difference of the composed model from the original over all trials."""
+        self._running_gates: list[GateName] = []
+        """Gates that are running, each started by the one before it."""
+        self._counted_until = 0.0
 
     @contextmanager
-    def gate(self, name: GateName) -> Iterator[None]:
-        """Tell whoever waits what is being done, and take its time: to one gate at a time."""
-        self._book_time()
-        self._at_work.append(name)
+    def time_gate(self, name: GateName) -> Iterator[None]:
+        """Report that a gate begins, and count the time of the body as its time alone.
+
+        Gates can be nested: the outer gate's time stands still while the inner gate runs.
+        """
+        self._count_time()
+        self._running_gates.append(name)
         self._on_gate(name)
         try:
             yield
         finally:
-            self._book_time()
-            self._at_work.pop()
-            if self._at_work:
-                self._on_gate(self._at_work[-1])
+            self._count_time()
+            self._running_gates.pop()
+            if self._running_gates:
+                self._on_gate(self._running_gates[-1])
 
-    def _book_time(self) -> None:
+    def _count_time(self) -> None:
         now = time.monotonic()
-        if self._at_work:
-            name = self._at_work[-1]
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + now - self._since, 3)
-        self._since = now
+        if self._running_gates:
+            name = self._running_gates[-1]
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + now - self._counted_until, 3)
+        self._counted_until = now
 
     @contextmanager
-    def judging(self, gate: GateName, component: str) -> Iterator[None]:
-        """Where something cannot be judged, that is this component's verdict."""
+    def record_cannot_judge(self, gate: GateName, component: str) -> Iterator[None]:
+        """Record CannotJudge, if the body raises it, as this component's verdict `broken`."""
         try:
             yield
         except CannotJudge as error:
-            self.broken(gate, component, str(error))
+            self.record_broken(gate, component, str(error))
 
-    def found(self, gate: GateName, component: str, fault: str | None) -> None:
-        """A gate that does not compare values: passed, or what is wrong in one line."""
+    def record_verdict(self, gate: GateName, component: str, fault: str | None) -> None:
+        """Record that a component passed a gate that compares no values, or its one-line fault."""
         verdict = Verdict.FAILED if fault else Verdict.PASSED
-        self._add(Check(gate=gate, component=component, verdict=verdict, reason=fault))
+        self._add_check(Check(gate=gate, component=component, verdict=verdict, reason=fault))
 
-    def broken(self, gate: GateName, component: str, reason: str) -> None:
-        """It could not be judged."""
-        self._add(Check(gate=gate, component=component, verdict=Verdict.BROKEN, reason=reason))
+    def record_broken(self, gate: GateName, component: str, reason: str) -> None:
+        """Record that a component could not be judged."""
+        self._add_check(
+            Check(gate=gate, component=component, verdict=Verdict.BROKEN, reason=reason)
+        )
 
-    def nothing(self, gate: GateName, component: str) -> None:
-        """The tree has no such part."""
-        self._add(Check(gate=gate, component=component, verdict=Verdict.NOTHING_TO_CHECK))
+    def record_nothing_to_check(self, gate: GateName, component: str) -> None:
+        """Record that the tree has no part that this gate could judge."""
+        self._add_check(Check(gate=gate, component=component, verdict=Verdict.NOTHING_TO_CHECK))
 
-    def compared(self, gate: GateName, component: str, difference: Difference) -> None:
-        """A gate that compares values."""
+    def record_comparison(self, gate: GateName, component: str, difference: Difference) -> None:
+        """Record the verdict of a gate that compares values."""
         verdict = Verdict.FAILED if difference.reason else Verdict.PASSED
-        self._compared(gate, component, verdict, difference.reason, difference)
+        self._add_comparison(gate, component, verdict, difference.reason, difference)
 
-    def vacuous(self, gate: GateName, component: str, reason: str, difference: Difference) -> None:
-        """Values were compared, and no difference could have been seen."""
-        self._compared(gate, component, Verdict.VACUOUS, reason, difference)
+    def record_vacuous(
+        self, gate: GateName, component: str, reason: str, difference: Difference
+    ) -> None:
+        """Record that values are equal, but that no difference could have been noticed."""
+        self._add_comparison(gate, component, Verdict.VACUOUS, reason, difference)
 
-    def cover(self, coverage: Coverage) -> None:
-        """The multisets of a step or of the model; the latest look counts."""
-        known = [item for item in self.coverage if item.component != coverage.component]
-        self.coverage = [*known, coverage]
+    def record_coverage(self, coverage: Coverage) -> None:
+        """Store the coverage of a step or of the model, in place of an earlier one."""
+        coverages = [item for item in self.coverage if item.component != coverage.component]
+        self.coverage = [*coverages, coverage]
 
     @property
     def all_good(self) -> bool:
-        """Whether no gate has found anything wrong so far."""
+        """Whether no gate has reported a fault so far."""
         return all(check.verdict in GOOD for check in self._checks.values())
 
     def note(self, sentence: str) -> None:
-        """Say once what makes a pass worth less."""
+        """Add a remark to `health`, once: a reason why a pass says less than it seems to."""
         if sentence not in self.health:
             self.health.append(sentence)
 
     def warn(self, sentence: str) -> None:
-        """Say once what makes a pass worth less and a user can act on."""
+        """Add a remark to `health` and to `warnings`, once: one that a user can act on."""
         self.note(sentence)
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
     def checks(self, gate: GateName) -> list[Check]:
-        """What a gate says so far."""
+        """Return the checks of a gate so far."""
         return [check for (name, _), check in self._checks.items() if name == gate]
 
-    def has(self, gate: GateName, component: str) -> bool:
-        """Whether there is a verdict."""
+    def has_verdict(self, gate: GateName, component: str) -> bool:
+        """Return whether a gate has a verdict on a component."""
         return (gate, component) in self._checks
 
-    def verification(self, options: VerifyOptions, torch_version: str) -> Verification:
-        """Everything that was seen, and what follows from it."""
+    def build_verification(self, options: VerifyOptions, torch_version: str) -> Verification:
+        """Return all checks and remarks as a verification, with the resulting status."""
         gates = [
-            GateResult.of(name, self.checks(name))
+            GateResult.from_checks(name, self.checks(name))
             for name in (GATES_WITH_POWER if options.power else GATES)
         ]
         passed = all(gate.verdict in GOOD for gate in gates)
@@ -136,7 +143,7 @@ class Findings:
             trials=options.seeds,
             seed=options.seed,
             device=options.device,
-            arithmetic=said_of(options.device),
+            arithmetic=describe_arithmetic(options.device),
             torch_version=torch_version,
             streamed=options.streamed,
             gates=gates,
@@ -152,7 +159,7 @@ class Findings:
             seconds=self.seconds,
         )
 
-    def _compared(
+    def _add_comparison(
         self,
         gate: GateName,
         component: str,
@@ -175,20 +182,24 @@ class Findings:
                 else "vacuous"
             ),
         )
-        self._add(check)
+        self._add_check(check)
 
-    def _add(self, check: Check) -> None:
-        """The first bad verdict on a component stays; what is wrong says more than what broke."""
+    def _add_check(self, check: Check) -> None:
+        """Store a check unless the component already has a bad one; `failed` replaces `broken`."""
         check = check.model_copy(
             update={"component": _encodable(check.component), "reason": _encodable(check.reason)}
         )
         key = (check.gate, check.component)
-        before = self._checks.get(key)
-        broke = before is not None and before.verdict is Verdict.BROKEN
-        if before is None or before.verdict in GOOD or (broke and check.verdict is Verdict.FAILED):
+        earlier_check = self._checks.get(key)
+        is_broken = earlier_check is not None and earlier_check.verdict is Verdict.BROKEN
+        if (
+            earlier_check is None
+            or earlier_check.verdict in GOOD
+            or (is_broken and check.verdict is Verdict.FAILED)
+        ):
             self._checks[key] = check
 
 
 def _encodable(text: str | None) -> str | None:
-    """Names of files may hold what no report can: bytes that are no UTF-8."""
+    """Replace characters that UTF-8 cannot encode: names of files may hold such bytes."""
     return text.encode("utf-8", "replace").decode() if text is not None else None

@@ -1,4 +1,4 @@
-"""This file knows about the order in which a decomposition is judged, from its files alone."""
+"""Runs all gates on a decomposition directory, in their order."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,9 +15,14 @@ from runner.verify.advice import MOST_KERNELS, advice
 from runner.verify.findings import Findings
 from runner.verify.gates.composition import CompositionGate
 from runner.verify.gates.device import DeviceGate
-from runner.verify.gates.parent_source import import_fault, parsed, without_docstring
+from runner.verify.gates.parent_source import dump_code, import_fault, parse_file
 from runner.verify.gates.power import PowerGate
-from runner.verify.gates.self_test import SelfTests, documented, self_test, settle
+from runner.verify.gates.self_test import (
+    SelfTests,
+    documented_inputs,
+    run_self_test,
+    settle_not_finite,
+)
 from runner.verify.gates.steps import StepGate
 from runner.verify.guard.extra_files import faults
 from runner.verify.guard.foreign_files import ForeignFiles
@@ -35,18 +40,18 @@ from runner.verify.loading_files import CannotJudge, Files
 from runner.verify.options import VerifyOptions
 from runner.verify.results import Verification
 from runner.verify.runtime.arithmetic import exact_arithmetic
-from runner.verify.runtime.disk_cache import Spill
-from runner.verify.runtime.runner import Bench, spelled_operations
-from runner.verify.runtime.weight_streaming import Streaming, told
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.runner import ForwardRunner, disable_fused_paths
+from runner.verify.runtime.weight_streaming import WeightStreaming, describe_streaming
 
 
 def judge(
-    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, own: bool
+    directory: Path, options: VerifyOptions, on_gate: Callable[[str], None], *, trusted: bool
 ) -> Verification:
-    """Every gate. MemoryError where only memory was missing."""
+    """Run every gate and return the verification; raise MemoryError if only memory was missing."""
     try:
         directory = directory.resolve()
-        return _judge(directory, options, Findings(on_gate), own=own)
+        return _judge(directory, options, Findings(on_gate), trusted=trusted)
     except (RuntimeError, OSError) as error:
         if is_out_of_memory(error):
             raise MemoryError(str(error)) from error
@@ -54,205 +59,234 @@ def judge(
 
 
 def _judge(
-    directory: Path, options: VerifyOptions, findings: Findings, *, own: bool
+    directory: Path, options: VerifyOptions, findings: Findings, *, trusted: bool
 ) -> Verification:
     tests = SelfTests()
-    streaming = Streaming(options.memory_bytes or 0) if options.streamed else None
-    bench = Bench(directory, options, streaming=streaming)
+    streaming = WeightStreaming(options.memory_bytes or 0) if options.streamed else None
+    runner = ForwardRunner(directory, options, streaming=streaming)
     if streaming:
-        findings.warn(told(options.seed))
+        findings.warn(describe_streaming(options.seed))
     on_cpu = options.device == "cpu"
-    alone: Alone | None = None
+    standalone: Alone | None = None
     with (
         ExitStack() as stack,
         streaming or nullcontext(),
         exact_arithmetic(options.device),
-        spelled_operations(),
-        _files(directory, bench, own=own) as files,
-        Spill(options.spill_bytes, options.memory_bytes if on_cpu else None) as spill,
+        disable_fused_paths(),
+        _open_files(directory, runner, trusted=trusted) as files,
+        DiskCache(options.disk_cache_bytes, options.memory_bytes if on_cpu else None) as disk_cache,
     ):
-        with findings.gate("rules"):
+        with findings.time_gate("rules"):
             layout = read_layout(directory)
-            for file, way in layout.refused.items():
-                findings.found("rules", file, way)
-            if layout.refused:
-                return findings.verification(options, torch.__version__)
-            _judge_documents(layout, findings, own=own)
-        steered = layout.tree.metadata.specialisations if layout.tree else []
-        if steered and isinstance(files, ForeignFiles) and not _reads_values(files, bench):
+            for file, reason in layout.refusals.items():
+                findings.record_verdict("rules", file, reason)
+            if layout.refusals:
+                return findings.build_verification(options, torch.__version__)
+            _judge_documents(layout, findings, trusted=trusted)
+        specialisations = layout.tree.metadata.specialisations if layout.tree else []
+        if specialisations and isinstance(files, ForeignFiles) and not _reads_values(files, runner):
             fault = "says that it holds for certain values; original.py asks for none"
-            findings.found("rules", TREE_FILE, fault)
-            steered = []
-        if steered:
-            bench = replace(bench, options=replace(options, specialised=True))
-            more = f" and {len(steered) - 1} more" if len(steered) > 1 else ""
-            findings.warn(f"holds for the values of seed {options.seed}: {steered[0]}{more}")
+            findings.record_verdict("rules", TREE_FILE, fault)
+            specialisations = []
+        if specialisations:
+            runner = replace(runner, options=replace(options, specialised=True))
+            suffix = f" and {len(specialisations) - 1} more" if len(specialisations) > 1 else ""
+            findings.warn(
+                f"holds for the values of seed {options.seed}: {specialisations[0]}{suffix}"
+            )
         if layout.tree is not None:
             findings.advice += advice(layout.tree)
-            if known := _other_torch(layout.tree.metadata.torch_version):
-                findings.warn(f"taken apart with torch {known}; here it is {_release()}")
-            for package, known in layout.tree.metadata.packages.items():
-                if known != (here := package_identity(package)):
-                    findings.warn(f"taken apart with {package} {known}; here it is {here}")
+            if recorded_version := _different_torch_release(layout.tree.metadata.torch_version):
+                findings.warn(
+                    f"taken apart with torch {recorded_version}; here it is {_torch_release()}"
+                )
+            for package, recorded_version in layout.tree.metadata.packages.items():
+                if recorded_version != (installed_version := package_identity(package)):
+                    findings.warn(
+                        f"taken apart with {package} {recorded_version};"
+                        f" here it is {installed_version}"
+                    )
         if isinstance(files, ForeignFiles):
-            if not steered and not options.seed:
-                bench = replace(bench, options=replace(bench.options, seed=secret_seed()))
-            alone = stack.enter_context(Alone(layout, bench.options, findings))
-            bench = replace(bench, beside=alone)
-        missing = _missing_packages(directory / ORIGINAL)  # no file has run that could hide one
-        power = PowerGate(files, layout, bench, spill, findings)
-        with findings.gate("step"):
-            step_gate = StepGate(files, layout, bench, spill, tests, power, findings)
+            if not specialisations and not options.seed:
+                runner = replace(runner, options=replace(runner.options, seed=secret_seed()))
+            standalone = stack.enter_context(Alone(layout, runner.options, findings))
+            runner = replace(runner, standalone=standalone)
+        # This runs before any file does, since a file could install or hide a package.
+        missing_packages = _missing_packages(directory / ORIGINAL)
+        power = PowerGate(files, layout, runner, disk_cache, findings)
+        with findings.time_gate("step"):
+            step_gate = StepGate(files, layout, runner, disk_cache, tests, power, findings)
             root = layout.tree.root.path if layout.tree else None
             for step in layout.steps:
-                if step.parent != root:  # the root's follows the original, in the composition
+                # The root's step runs after the original, in the composition.
+                if step.parent != root:
                     step_gate.judge(step)
             _judge_absent_steps(layout, findings)
 
-        def self_tests(components: Iterable[str]) -> None:
-            """Those that no step has said anything about; then all calls of theirs are known."""
+        def run_self_tests(components: Iterable[str]) -> None:
+            """Run the self-tests that have no verdict yet, then judge the recorded calls.
+
+            A component's contract, which its calls are compared with, is known once its self-test
+            ran.
+            """
             for component in components:
-                if not findings.has("self-test", component) and component not in tests.not_finite:
-                    self_test(component, files, layout, bench, tests, findings)
+                if (
+                    not findings.has_verdict("self-test", component)
+                    and component not in tests.not_finite
+                ):
+                    run_self_test(component, files, layout, runner, tests, findings)
             step_gate.judge_calls()
 
-        later = _may_be_witnessed(layout, bench)
-        with findings.gate("self-test"):
-            self_tests(component for component in layout.components if component not in later)
-        with findings.gate("composition"):
+        delayed_tests = _find_delayed_self_tests(layout, runner)
+        with findings.time_gate("self-test"):
+            run_self_tests(
+                component for component in layout.components if component not in delayed_tests
+            )
+        with findings.time_gate("composition"):
             composition = CompositionGate(
-                files, layout, bench, spill, tests, power, step_gate, findings
+                files, layout, runner, disk_cache, tests, power, step_gate, findings
             )
             composition.judge(
-                lambda: self_tests(sorted(path for path in later if path != root)),
-                missing,
+                lambda: run_self_tests(sorted(path for path in delayed_tests if path != root)),
+                missing_packages,
             )
-        with findings.gate("step"):
-            for step in layout.steps:  # the root's, where the original did not get that far
-                if not findings.has("step", step.folder):
+        with findings.time_gate("step"):
+            for step in layout.steps:  # the root's step, if the original failed before it could run
+                if not findings.has_verdict("step", step.folder):
                     step_gate.judge(step)
-        with findings.gate("self-test"):
-            self_tests(layout.components)
-            settle(layout, tests, composition.kernels_not_finite, findings)
+        with findings.time_gate("self-test"):
+            run_self_tests(layout.components)
+            settle_not_finite(layout, tests, composition.kernels_not_finite, findings)
         power.finish()
-        if alone:
-            alone.finish(composition.as_the_author_calls, composition.one_in_the_model)
-        with findings.gate("device"):
+        if standalone:
+            standalone.finish(composition.author_call_kernels, composition.single_operation_kernels)
+        with findings.time_gate("device"):
             if isinstance(files, ForeignFiles):
                 files.judge_devices(findings)
             else:
-                DeviceGate(files, layout, bench, findings).judge()
+                DeviceGate(files, layout, runner, findings).judge()
     if not layout.components:
-        findings.broken("self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}")
-    return findings.verification(bench.options, torch.__version__)
+        findings.record_broken(
+            "self-test", "model", f"no file in {', '.join(LEVEL_FOLDER.values())}"
+        )
+    return findings.build_verification(runner.options, torch.__version__)
 
 
 @contextmanager
-def _files(directory: Path, bench: Bench, *, own: bool) -> Iterator[Files | ForeignFiles]:
-    """The directory's files: run here where they are kdrun's `own`, else in workers."""
-    if own:
+def _open_files(
+    directory: Path, runner: ForwardRunner, *, trusted: bool
+) -> Iterator[Files | ForeignFiles]:
+    """Open the directory's files: trusted ones run in this process, others in worker processes."""
+    if trusted:
         with Files(directory) as files:
             yield files
     else:
-        with workers(directory, bench.options) as (parts, original):
+        with workers(directory, runner.options) as (parts, original):
             start()
-            yield ForeignFiles(directory, parts, original, bench.draws)
+            yield ForeignFiles(directory, parts, original, runner.draws)
 
 
-def _reads_values(files: ForeignFiles, bench: Bench) -> bool:
-    """Whether the original's program may be another one for other values. True where it fails."""
+def _reads_values(files: ForeignFiles, runner: ForwardRunner) -> bool:
+    """Return whether the original's operations may depend on values; True if it cannot run."""
     try:
         problem = files.problem()
-        model = bench.build(f"{ORIGINAL}: Model", problem.build, 0)
-        inputs = bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
-        bench.forward(f"{ORIGINAL}: forward", model, inputs, 0)
+        model = runner.build(f"{ORIGINAL}: Model", problem.build, 0)
+        inputs = runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
+        runner.forward(f"{ORIGINAL}: forward", model, inputs, 0)
     except CannotJudge:
-        return True  # the composition says why
+        return True  # the composition gate reports the reason
     assert isinstance(model, Replica)
     return model.kdrun_link.model.reads_values
 
 
-def _release(version: str = torch.__version__) -> str:
-    """Return a version of torch without what it was built for."""
+def _torch_release(version: str = torch.__version__) -> str:
+    """Return a version of torch without its build suffix, such as `+cu121`."""
     return version.partition("+")[0]
 
 
-def _other_torch(version: str) -> str | None:
-    """Return the release of torch that a tree names, if it is known and another than this one."""
-    made = _release(version)
-    return None if made in {"unknown", _release()} else made
+def _different_torch_release(version: str) -> str | None:
+    """Return the torch release in a tree, if it is known and differs from the installed one."""
+    tree_release = _torch_release(version)
+    return None if tree_release in {"unknown", _torch_release()} else tree_release
 
 
 def _missing_packages(path: Path) -> frozenset[str]:
-    """Return those that a file imports and that are not here; none where it cannot be read."""
+    """Return packages that a file imports and that are not installed; none if it is unreadable."""
     try:
         packages = imported_packages(path)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return frozenset()
-    return frozenset(package for package, known in packages.items() if known == "missing")
+    return frozenset(package for package, version in packages.items() if version == "missing")
 
 
-def _may_be_witnessed(layout: Layout, bench: Bench) -> set[str]:
-    """The root, and its kernels that may take the author's inputs.
+def _find_delayed_self_tests(layout: Layout, runner: ForwardRunner) -> set[str]:
+    """Return components whose self-test waits for the composition, which may replace it.
 
-    A root that is a kernel runs by itself where it is going to be made wrong: what it keeps for its
-    next call could not be seen. So does each kernel that others wrote.
+    These are the root, and those of its kernels that may take the author's inputs: where they do,
+    the run in the composition is their self-test. A root that is a kernel runs by itself where it
+    is going to be mutated, since a tensor that it retains for its next call could not be detected
+    otherwise. So does every kernel in a directory that somebody else wrote.
     """
     root = layout.tree.root if layout.tree else None
     step = layout.step_of(root.path) if root else None
-    alone = bench.options.power or bench.beside
+    runs_alone = runner.options.power or runner.standalone
     if root is None or step is None:
         kernel = root is not None and layout.is_kernel(root.path)
-        return {root.path} if root is not None and kernel and not alone else set()
-    if bench.beside:
+        return {root.path} if root is not None and kernel and not runs_alone else set()
+    if runner.standalone:
         return {root.path}
-    inputs = set(documented(root))
+    inputs = set(documented_inputs(root))
     kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
     return {root.path} | {
-        path for path in kernels if any(set(documented(n)) <= inputs for n in layout.nodes(path))
+        path
+        for path in kernels
+        if any(set(documented_inputs(n)) <= inputs for n in layout.nodes(path))
     }
 
 
-def _judge_documents(layout: Layout, findings: Findings, *, own: bool) -> None:
-    """What can be said before anything runs."""
+def _judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> None:
+    """Judge the tree, the layout and the source of the components, before anything runs."""
     if layout.tree is None:
-        findings.broken("rules", TREE_FILE, layout.tree_fault or "missing")
+        findings.record_broken("rules", TREE_FILE, layout.tree_fault or "missing")
     else:
-        findings.found("rules", TREE_FILE, _tree_fault(layout, layout.tree))
-    if not own:
-        for file, wrong in faults(layout.directory):
-            findings.found("rules", file, wrong)
+        findings.record_verdict("rules", TREE_FILE, _tree_fault(layout, layout.tree))
+    if not trusted:
+        for file, file_fault in faults(layout.directory):
+            findings.record_verdict("rules", file, file_fault)
         _judge_parents(layout, findings)
-    known: dict[tuple[str, str], str] = {}
+    components_by_code: dict[tuple[str, str], str] = {}
     seeds = False
-    with suppress(CannotJudge):  # the composition says what is wrong with it
-        seeds = seeds_generators(parsed(layout.directory / ORIGINAL, ORIGINAL))
+    with suppress(CannotJudge):  # the composition gate reports the fault
+        seeds = seeds_generators(parse_file(layout.directory / ORIGINAL, ORIGINAL))
     for component in layout.components:
-        with findings.judging("rules", component):
-            tree = parsed(layout.directory / component, component)
+        with findings.record_cannot_judge("rules", component):
+            tree = parse_file(layout.directory / component, component)
             kernel = layout.is_kernel(component)
             fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
             folder = component.partition("/")[0]
-            same = known.setdefault((folder, without_docstring(tree)), component)
-            if same != component and not own:
-                fault = fault or f"is {same} again: one file a workload, used as often as it runs"
+            first_component = components_by_code.setdefault((folder, dump_code(tree)), component)
+            if first_component != component and not trusted:
+                fault = (
+                    fault
+                    or f"is {first_component} again: one file a workload, used as often as it runs"
+                )
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
-            findings.found("rules", component, fault)
+            findings.record_verdict("rules", component, fault)
 
 
 def _judge_parents(layout: Layout, findings: Findings) -> None:
-    """What the files that put children together ask, or do besides."""
+    """Judge the source of refactored.py files and of the composition test."""
     for step in layout.steps:
         file = f"{step.folder}/refactored.py"
-        with findings.judging("rules", file):
-            fault = parents_fault(parsed(layout.directory / file, file))
+        with findings.record_cannot_judge("rules", file):
+            fault = parents_fault(parse_file(layout.directory / file, file))
             if fault:
-                findings.found("rules", file, fault)
-    with findings.judging("rules", COMPOSITION_TEST):
-        fault = composed_fault(parsed(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
+                findings.record_verdict("rules", file, fault)
+    with findings.record_cannot_judge("rules", COMPOSITION_TEST):
+        fault = composed_fault(parse_file(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
         if fault:
-            findings.found("rules", COMPOSITION_TEST, fault)
+            findings.record_verdict("rules", COMPOSITION_TEST, fault)
 
 
 def _tree_fault(layout: Layout, tree: Tree) -> str | None:
@@ -265,7 +299,7 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
             return f"{node.id} is a {node.level} and has no children"
         if Path(node.path).parent.as_posix() != LEVEL_FOLDER[node.level]:
             return f"{node.id} is a {node.level}, its file is {node.path}"
-    if fault := _flat(tree):
+    if fault := _flat_tree_fault(tree):
         return fault
     if not tree.metadata.source_sha256:
         return None
@@ -278,18 +312,20 @@ def _tree_fault(layout: Layout, tree: Tree) -> str | None:
     return None
 
 
-def _flat(tree: Tree) -> str | None:
-    """A model without a layer or a fusion that holds more kernels than one fusion may."""
+def _flat_tree_fault(tree: Tree) -> str | None:
+    """Return a fault if many kernels lie directly under a model without layers and fusions."""
     levels = {node.level for node in tree.nodes.values()}
-    many = len(tree.root.children)
-    if levels == {"model", "kernel"} and many > MOST_KERNELS:
-        return f"has {many} kernels directly under the model, and neither layers nor fusions"
+    kernel_count = len(tree.root.children)
+    if levels == {"model", "kernel"} and kernel_count > MOST_KERNELS:
+        return (
+            f"has {kernel_count} kernels directly under the model, and neither layers nor fusions"
+        )
     return None
 
 
 def _judge_absent_steps(layout: Layout, findings: Findings) -> None:
     for component in layout.components:
         if not layout.is_kernel(component) and layout.step_of(component) is None:
-            findings.broken("step", component, "no step takes it apart")
+            findings.record_broken("step", component, "no step takes it apart")
     if not layout.steps and all(map(layout.is_kernel, layout.components)):
-        findings.nothing("step", "steps")
+        findings.record_nothing_to_check("step", "steps")

@@ -1,4 +1,4 @@
-"""This file knows about what lies in a decomposition directory, and which file belongs to which."""
+"""Finds the files of a decomposition directory and which component each copy belongs to."""
 
 import json
 import os
@@ -13,16 +13,16 @@ from runner.verify.reading_trees import read_tree
 ORIGINAL = "original.py"
 COMPOSITION_TEST = "verification/composition_test.py"
 CHECKS = "verification/checks.py"
-"""Functions that a directory's own tests call; kdrun compares by its own code."""
+"""Functions that a directory's own tests call; kdrun compares with its own code instead."""
 KERNEL_FOLDER = LEVEL_FOLDER["kernel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One parent rewritten in terms of its children."""
+class StepFolder:
+    """One folder of `steps/`: a parent rewritten as calls of its children."""
 
     folder: str
-    """Relative to the directory."""
+    """Path relative to the directory."""
     parent: str | None
     """The component file whose bytes its original.py has."""
     children: dict[str, str | None]
@@ -31,142 +31,142 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of one decomposition. Nothing in it has run."""
+    """The files of one decomposition; reading them has run no code."""
 
     directory: Path
     tree: Tree | None
     tree_fault: str | None
-    """Why there is no tree."""
+    """Reason in one line why there is no tree."""
     components: tuple[str, ...]
-    """Component files by relative path, kernels first: those in the tree and those in a folder."""
-    steps: tuple[Step, ...]
-    refused: dict[str, str]
-    """File -> what is wrong with its place or kind. Where there is one, nothing may run."""
+    """Relative paths of component files, kernels first: those in the tree and those on disk."""
+    steps: tuple[StepFolder, ...]
+    refusals: dict[str, str]
+    """File -> fault of its place or kind; if there is any, no file of the directory may run."""
 
     def nodes(self, component: str) -> list[Node]:
-        """The tree's instances of a component file."""
+        """Return the tree's instances of a component file."""
         nodes = self.tree.nodes.values() if self.tree else ()
         return [node for node in nodes if node.path == component]
 
     def is_kernel(self, component: str) -> bool:
-        """By its folder, which is what a directory without a tree has too."""
+        """Return whether a component lies in the kernels' folder, which needs no tree."""
         return component.startswith(f"{KERNEL_FOLDER}/")
 
-    def step_of(self, component: str) -> Step | None:
-        """The step that takes a component apart."""
+    def step_of(self, component: str) -> StepFolder | None:
+        """Return the step that takes a component apart."""
         return next((step for step in self.steps if step.parent == component), None)
 
     def kernels_below(self, component: str) -> set[str]:
-        """Kernel files of all instances below a component's instances."""
-        found: set[str] = set()
+        """Return the kernel files of all instances below a component's instances."""
+        kernels: set[str] = set()
         for start in self.nodes(component):
-            waiting = [start]
-            while waiting:
-                node = waiting.pop()
-                found |= {node.path} if node.level == "kernel" else set()
+            stack = [start]
+            while stack:
+                node = stack.pop()
+                kernels |= {node.path} if node.level == "kernel" else set()
                 assert self.tree is not None
-                waiting += [self.tree.nodes[child] for child in node.children]
-        return found
+                stack += [self.tree.nodes[child] for child in node.children]
+        return kernels
 
 
 def read_layout(directory: Path) -> Layout:
-    """What is there, whatever is missing."""
+    """Return the layout of a directory, also where files are missing."""
     tree, fault = read_tree(directory)
     on_disk = {
         path.relative_to(directory).as_posix()
         for folder in LEVEL_FOLDER.values()
         for path in directory.glob(f"{folder}/*.py")
-        if path.name != "__init__.py" or (_bytes(path) or b"").strip()
+        if path.name != "__init__.py" or (_read_bytes(path) or b"").strip()
     }
     in_tree = {node.path for node in tree.nodes.values()} if tree else set()
     components = sorted(on_disk | in_tree, key=lambda path: (path.partition("/")[0], path))
     folders = sorted(
         (path for path in directory.glob("steps/*") if path.is_dir()), key=_step_number
     )
-    texts = {path: _bytes(directory / path) for path in components}
-    steps = tuple(_step(directory, folder, texts) for folder in folders)
-    return Layout(directory, tree, fault, tuple(components), steps, _refused(directory, tree))
+    texts = {path: _read_bytes(directory / path) for path in components}
+    steps = tuple(_read_step(directory, folder, texts) for folder in folders)
+    return Layout(directory, tree, fault, tuple(components), steps, _find_refusals(directory, tree))
 
 
-def weight_map(step: Path) -> dict[str, str]:
-    """A step's weight_map.json the other way: refactored name -> original name.
+def read_weight_map(step: Path) -> dict[str, str]:
+    """Read a step's weight_map.json and return its inverse: refactored name -> original name.
 
-    CannotJudge where it is missing, or maps anything but a name to a name or to several.
+    CannotJudge if it is missing, or maps a name to anything but a name or a list of names.
     """
-    where = f"{step.name}/weight_map.json"
+    file = f"{step.name}/weight_map.json"
     try:
         document = json.loads(read_text(step / "weight_map.json"))
     except OSError as error:
-        raise CannotJudge(f"{where}: {error.strerror or error}") from error
+        raise CannotJudge(f"{file}: {error.strerror or error}") from error
     except ValueError as error:
-        raise CannotJudge(f"{where} is not JSON: {error}") from error
+        raise CannotJudge(f"{file} is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise CannotJudge(f"{where} is {type(document).__name__}, not a map of names to names")
+        raise CannotJudge(f"{file} is {type(document).__name__}, not a map of names to names")
     mapping: dict[str, str] = {}
     for original, value in document.items():
         names = value if isinstance(value, list) else [value]
         if not names or not all(isinstance(name, str) for name in names):
-            raise CannotJudge(f"{where}: {original!r}: {value!r} is neither a name nor names")
+            raise CannotJudge(f"{file}: {original!r}: {value!r} is neither a name nor names")
         for name in names:
             mapping.setdefault(name, original)
     return mapping
 
 
-def as_names(value: object, where: str) -> dict[str, str]:
-    """A map of names to names. CannotJudge where it is something else."""
+def require_name_map(value: object, label: str) -> dict[str, str]:
+    """Return a value that is a map of names to names; CannotJudge if it is anything else."""
     if not isinstance(value, dict):
-        raise CannotJudge(f"{where} is {type(value).__name__}, not a map of names to names")
+        raise CannotJudge(f"{label} is {type(value).__name__}, not a map of names to names")
     for key, item in value.items():
         if not isinstance(key, str) or not isinstance(item, str):
-            raise CannotJudge(f"{where}: {key!r}: {item!r} does not map a name to a name")
+            raise CannotJudge(f"{label}: {key!r}: {item!r} does not map a name to a name")
     return value
 
 
-def _refused(directory: Path, tree: Tree | None) -> dict[str, str]:
-    """Return what is neither a file nor a folder, and links and paths that leave the directory."""
-    found = {}
+def _find_refusals(directory: Path, tree: Tree | None) -> dict[str, str]:
+    """Return special files, links that leave the directory, and tree paths that leave it."""
+    refusals = {}
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         if not path.is_symlink() and not path.is_file() and not path.is_dir():
-            found[name] = "is neither a file nor a folder"
+            refusals[name] = "is neither a file nor a folder"
         if path.is_symlink() and not _leads_inside(path, directory):
-            found[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
+            refusals[name] = f"is a symbolic link to {path.readlink()}, outside of the directory"
         elif path.is_symlink() and path.is_dir():
-            found[name] = "is a link to a folder: put the folder itself there"
+            refusals[name] = "is a link to a folder: put the folder itself there"
     for node in tree.nodes.values() if tree else ():
         if not Path(os.path.normpath(directory / node.path)).is_relative_to(directory):
-            found.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")
-    return found
+            refusals.setdefault(TREE_FILE, f"{node.id}: {node.path} is outside of the directory")
+    return refusals
 
 
 def _leads_inside(link: Path, directory: Path) -> bool:
     try:
         return link.resolve().is_relative_to(directory)
-    except (RuntimeError, OSError):  # it leads to itself
+    except (RuntimeError, OSError):  # the link leads to itself
         return False
 
 
-def _step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> Step:
+def _read_step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> StepFolder:
     kernels_last = sorted(texts, reverse=True)
-    parent = _same(_bytes(folder / ORIGINAL), "", texts, kernels_last)
+    parent = _find_same_file(_read_bytes(folder / ORIGINAL), "", texts, kernels_last)
     children = {
-        path.stem: _same(_bytes(path), path.name, texts, sorted(texts))
+        path.stem: _find_same_file(_read_bytes(path), path.name, texts, sorted(texts))
         for path in sorted((folder / CHILDREN).glob("*.py"))
         if path.name != "__init__.py"
     }
-    return Step(folder.relative_to(directory).as_posix(), parent, children)
+    return StepFolder(folder.relative_to(directory).as_posix(), parent, children)
 
 
-def _same(
+def _find_same_file(
     text: bytes | None, name: str, texts: dict[str, bytes | None], order: list[str]
 ) -> str | None:
-    """The component file with these bytes; one with this name before any other."""
-    same = [path for path in order if text is not None and texts[path] == text]
-    named = [path for path in same if path.rpartition("/")[2] == name]
-    return next(iter(named or same), None)
+    """Return the component file with these bytes, preferably one with this name."""
+    matches = [path for path in order if text is not None and texts[path] == text]
+    namesakes = [path for path in matches if path.rpartition("/")[2] == name]
+    return next(iter(namesakes or matches), None)
 
 
-def _bytes(path: Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
         return read_file(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""This file knows about running a decomposition's files by path, leaving nothing behind.
+"""Runs a decomposition's files by path and leaves no trace in this process.
 
-Files are run from their text: no bytecode is written or read, the working directory plays no part,
-`children` is another package for every step, and sys.modules is afterwards what it was before.
+Files run from their text: no bytecode is written or read, the working directory plays no part,
+`children` is another package for every step, and sys.modules is restored afterwards.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from runner.errors import KdrunError
 from runner.problems import LoadedProblem, Problem, is_out_of_memory, load_problem, read_problem
 from runner.torch_internals import pop_modes, stack_depths
 from runner.untrusted_files import read_file
-from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.runtime.output_leaves import MissingValuesError
 
 CHILDREN = "children"
 _LONGEST_REASON = 300
@@ -28,78 +28,81 @@ _NONE: Mapping[str, ModuleType] = MappingProxyType({})
 
 
 class CannotJudge(Exception):
-    """A part of the decomposition is missing or raises: the reason, in one line."""
+    """A part of the decomposition is missing or raises; the message is the reason, in one line."""
 
 
 @contextmanager
-def foreign_code(what: str, directory: Path) -> Iterator[None]:
-    """Run code of a decomposition: whatever it raises becomes CannotJudge, with its own line.
+def foreign_code(label: str, directory: Path) -> Iterator[None]:
+    """Run code of a decomposition; turn what it raises into CannotJudge that names its own line.
 
-    Running out of memory leaves as MemoryError.
+    Running out of memory is raised as MemoryError. `label` begins the message, such as
+    `original.py: forward`.
     """
     modes = (*stack_depths(), torch.is_grad_enabled())
     try:
         yield
-        if _leave_modes(modes):
-            raise CannotJudge(f"{what}: leaves torch in another mode, such as a default device")
-    except (CannotJudge, ValuesNeeded, MemoryError):
+        if _restore_modes(modes):
+            raise CannotJudge(f"{label}: leaves torch in another mode, such as a default device")
+    except (CannotJudge, MissingValuesError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         if is_out_of_memory(error):
             raise MemoryError(_one_line(str(error))) from error
-        said = _described(error, directory)
-        raise CannotJudge(said if said.startswith(f"{what}: ") else f"{what}: {said}") from error
+        description = _describe_error(error, directory)
+        raise CannotJudge(
+            description if description.startswith(f"{label}: ") else f"{label}: {description}"
+        ) from error
     finally:
-        _leave_modes(modes)
+        _restore_modes(modes)
 
 
-def _leave_modes(before: tuple[int, int, bool]) -> bool:
-    """Take off the modes that were put on since then; whether there were some."""
-    now = (*stack_depths(), torch.is_grad_enabled())
-    pop_modes(*before[:2])
-    torch.set_grad_enabled(before[2])
-    return now != before
+def _restore_modes(saved_modes: tuple[int, int, bool]) -> bool:
+    """Remove the torch modes that were entered since; return whether there were any."""
+    current_modes = (*stack_depths(), torch.is_grad_enabled())
+    pop_modes(*saved_modes[:2])
+    torch.set_grad_enabled(saved_modes[2])
+    return current_modes != saved_modes
 
 
 class AnyProblem(Protocol):
-    """A problem whose file ran, in this process or in another one."""
+    """A problem whose file has run, in this process or in a worker."""
 
     @property
     def problem(self) -> Problem:
-        """The file."""
+        """The problem that the file defines."""
 
     def build(self) -> nn.Module:
-        """A new model."""
+        """Return a new model."""
 
     def get_inputs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """New inputs."""
+        """Return new inputs: positional and keyword arguments."""
 
 
 class AnyFiles(Protocol):
-    """Files of a directory, run in this process or in another one."""
+    """Runs files of a directory, in this process or in a worker."""
 
     directory: Path
 
     def load(self, path: Path) -> ModuleType:
-        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        """Run a file and return its module; CannotJudge if it is missing or raises."""
 
     def load_text(self, path: Path, text: str) -> ModuleType:
-        """Run a text in the place of a file."""
+        """Run a text in place of a file and return its module."""
 
-    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder."""
+    def load_step(self, step: Path, modules: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+        """Run a step's refactored.py, with `children` as the step's own folder."""
 
     def problem(self) -> AnyProblem:
-        """Run the problem's own file."""
+        """Run original.py and return its problem."""
 
 
 class Files:
-    """Loads files of one decomposition; as a context manager it forgets them all at the end."""
+    """Runs files of one decomposition in this process; as a context manager, unloads them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
         self._modules: dict[str, ModuleType] = {}
-        self._compiled: dict[bytes, CodeType] = {}
+        self._code_objects: dict[bytes, CodeType] = {}
         self._dont_write_bytecode = False
 
     def __enter__(self) -> Self:
@@ -113,113 +116,114 @@ class Files:
         sys.dont_write_bytecode = self._dont_write_bytecode
         sys.path[:] = self._path
         for name, module in list(sys.modules.items()):
-            known = self._modules.get(name)
-            if known is not module and self._is_ours(module):
-                if known is None:
+            previous = self._modules.get(name)
+            if previous is not module and self._is_ours(module):
+                if previous is None:
                     del sys.modules[name]
                 else:
-                    sys.modules[name] = known
+                    sys.modules[name] = previous
 
-    def again(self) -> Self:
-        """The same files, for a further look."""
+    def reopen(self) -> Self:
+        """Return a new loader of the same files, which shares the compiled code."""
         files = type(self)(self.directory)
-        files._compiled = self._compiled
+        files._code_objects = self._code_objects
         return files
 
     def load(self, path: Path) -> ModuleType:
-        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        """Run a file and return its module; CannotJudge if it is missing or raises."""
         path = path.absolute()
         digest = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         return self._run(path, f"_kdrun_{path.stem}_{digest}")
 
     def load_text(self, path: Path, text: str) -> ModuleType:
-        """Run a text in the place of a file."""
+        """Run a text in place of a file and return its module."""
         module = ModuleType("_kdrun_text")
         module.__file__ = str(path)
-        with foreign_code(relative(path, self.directory), self.directory):
+        with foreign_code(relative_path(path, self.directory), self.directory):
             exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
         return module
 
     def problem(self) -> LoadedProblem:
-        """Run the problem's own file."""
+        """Run original.py and return its problem."""
         return load_problem(read_problem(self.directory / "original.py"))
 
-    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder.
+    def load_step(self, step: Path, modules: Mapping[str, ModuleType] = _NONE) -> ModuleType:
+        """Run a step's refactored.py, with `children` as the step's own folder.
 
-        `known`: by name in that folder, modules of files with the same bytes that ran before.
+        `modules`: modules that have run already, by the name in that folder of a file with the same
+        bytes.
         """
         package = ModuleType(CHILDREN)
         package.__path__ = [str(step.resolve() / CHILDREN)]
         package.__file__ = str(step.resolve() / CHILDREN / "__init__.py")
-        before = {name: sys.modules.pop(name) for name in _loaded_children()}
+        saved_modules = {name: sys.modules.pop(name) for name in _children_module_names()}
         sys.modules[CHILDREN] = package
         try:
             for child in sorted((step / CHILDREN).glob("*.py")):
                 name = f"{CHILDREN}.{child.stem}"
-                module = known.get(child.stem) or self._run(child.absolute(), name)
+                module = modules.get(child.stem) or self._run(child.absolute(), name)
                 sys.modules[name] = module
                 setattr(package, child.stem, module)
             return self.load(step / "refactored.py")
         finally:
-            for name in _loaded_children():
+            for name in _children_module_names():
                 del sys.modules[name]
-            sys.modules.update(before)
+            sys.modules.update(saved_modules)
 
     def _run(self, path: Path, name: str) -> ModuleType:
-        where = relative(path, self.directory)
+        location = relative_path(path, self.directory)
         try:
             source = read_file(path)
         except OSError as error:
-            raise CannotJudge(f"{where}: {error.strerror or error}") from error
+            raise CannotJudge(f"{location}: {error.strerror or error}") from error
         module = ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
-        with foreign_code(where, self.directory):
-            exec(self._code(source, str(path)), module.__dict__)
+        with foreign_code(location, self.directory):
+            exec(self._compile(source, str(path)), module.__dict__)
         return module
 
-    def _code(self, source: bytes, path: str) -> CodeType:
-        """A component is compiled once, and so are all its copies among the steps' children."""
-        if source not in self._compiled:
-            self._compiled[source] = compile(source, path, "exec", dont_inherit=True)
-        return _moved(self._compiled[source], path)
+    def _compile(self, source: bytes, path: str) -> CodeType:
+        """Compile a source once, however many copies of it the steps' children hold."""
+        if source not in self._code_objects:
+            self._code_objects[source] = compile(source, path, "exec", dont_inherit=True)
+        return _with_file_name(self._code_objects[source], path)
 
     def _is_ours(self, module: Any) -> bool:
         file = getattr(module, "__file__", None)
         return isinstance(file, str) and Path(file).is_relative_to(self.directory)
 
 
-def attribute(module: ModuleType, name: str, directory: Path) -> Any:
-    """A name that a file of this kind defines. CannotJudge where it does not."""
+def require_attribute(module: ModuleType, name: str, directory: Path) -> Any:
+    """Return an attribute of a module; CannotJudge if the file does not define it."""
     try:
         return getattr(module, name)
     except AttributeError:
-        where = relative(Path(str(module.__file__)), directory)
-        raise CannotJudge(f"{where}: no {name}") from None
+        location = relative_path(Path(str(module.__file__)), directory)
+        raise CannotJudge(f"{location}: no {name}") from None
 
 
-def relative(path: Path, directory: Path) -> str:
-    """How people are told about a file: by its path inside the decomposition."""
+def relative_path(path: Path, directory: Path) -> str:
+    """Return a file's path inside the decomposition, by which messages name it."""
     path, directory = path.absolute(), directory.resolve()
     return path.relative_to(directory).as_posix() if path.is_relative_to(directory) else str(path)
 
 
-def _described(error: BaseException, directory: Path) -> str:
+def _describe_error(error: BaseException, directory: Path) -> str:
     message = _one_line(str(error))
     if isinstance(error, KdrunError):
         return message.replace(f"{directory.resolve()}/", "")
-    where = _innermost(error.__traceback__, directory)
+    location = _innermost_line(error.__traceback__, directory)
     name = type(error).__name__
-    return f"{name}: {message}{where}" if message else f"{name}{where}"
+    return f"{name}: {message}{location}" if message else f"{name}{location}"
 
 
-def _innermost(trace: TracebackType | None, directory: Path) -> str:
-    """The line of the decomposition that was running."""
+def _innermost_line(trace: TracebackType | None, directory: Path) -> str:
+    """Return the innermost line of the decomposition in a traceback, in parentheses."""
     for frame in reversed(traceback.extract_tb(trace)):
         path = Path(frame.filename)
         if path.is_absolute() and path.is_relative_to(directory.resolve()):
-            return f" ({relative(path, directory)}:{frame.lineno})"
+            return f" ({relative_path(path, directory)}:{frame.lineno})"
     return ""
 
 
@@ -228,15 +232,18 @@ def _one_line(message: str) -> str:
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
-def _moved(code: CodeType, path: str) -> CodeType:
-    """The same code, which says that it is from this file."""
+def _with_file_name(code: CodeType, path: str) -> CodeType:
+    """Return the same code with another file name, also in nested functions."""
     if code.co_filename == path:
         return code
-    inner = (_moved(each, path) if isinstance(each, CodeType) else each for each in code.co_consts)
-    return code.replace(co_filename=path, co_consts=tuple(inner))
+    constants = (
+        _with_file_name(constant, path) if isinstance(constant, CodeType) else constant
+        for constant in code.co_consts
+    )
+    return code.replace(co_filename=path, co_consts=tuple(constants))
 
 
-def _loaded_children() -> list[str]:
-    """Names of the package of one step, and of what is in it, among thousands of others."""
-    named = [name for name in sys.modules if name.startswith(CHILDREN)]
-    return [name for name in named if name == CHILDREN or name.startswith(f"{CHILDREN}.")]
+def _children_module_names() -> list[str]:
+    """Return the names in sys.modules of the `children` package and its modules."""
+    candidates = [name for name in sys.modules if name.startswith(CHILDREN)]
+    return [name for name in candidates if name == CHILDREN or name.startswith(f"{CHILDREN}.")]

@@ -1,39 +1,39 @@
-"""This file knows about what a caller may choose in a verification."""
+"""Holds the options of a verification and its limits on memory and work."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 GIB = 1 << 30
-FULL = 0.9
-"""Of the memory, with an output that stays."""
+USABLE_SHARE = 0.9
+"""Share of the memory that may be used while an output stays in memory."""
 EXAMINED_BYTES = 1 << 28
-"""Inputs of up to this size are tried with others beside them, to see that outputs change."""
+"""Largest size of inputs that are changed, one at a time, to see whether the output changes."""
 KEPT_BYTES = 1 << 27
-"""Outputs of up to this size stay in memory wherever there are 2 GiB of it."""
+"""Largest size of outputs that stay in memory on every machine with 2 GiB or more."""
 QUICK_FLOPS = 6e10
-"""A forward of about a second: quicker ones are run again on other inputs, beside the first."""
+"""Work of a forward of about a second; quicker ones run again on other inputs."""
 DRAWN_AGAIN_BYTES = 1 << 28
-"""Inputs that are not there are drawn up to this size, to be compared with those that are."""
+"""Largest size of inputs that are drawn only to be compared with tensors in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """How to judge; the verdict records all of it but the memory."""
+    """Options of a verification; the verdict records all of them but the memory."""
 
     mode: Literal["eval", "train"] = "eval"
     trials: int = 2
-    """Seeds that each comparison is made with, at least 1."""
+    """Number of seeds that each comparison is made with, at least 1."""
     device: str = "cpu"
     memory_bytes: int | None = None
-    """What this process may use; outputs that are large beside it wait on disk."""
+    """Memory that this process may use; outputs that are large beside it wait on disk."""
     streamed: bool = False
-    """The weights do not fit: each holds values only while an operation reads it."""
+    """Whether weights are streamed, as they do not fit: each has values only while it is read."""
     seed: int = 0
-    """0 with others' files: one that no file knows is drawn, and the verdict says which."""
+    """First seed. With 0, files of others get a random seed, which the verdict records."""
     power: bool = False
-    """Make each kernel wrong, too, and see that a comparison fails."""
+    """Whether kernels are made wrong, too, to see that a comparison fails."""
     specialised: bool = False
-    """The program was captured for the values of the first seed, and is compared on those alone."""
+    """Whether the program was captured for the first seed's values, and only they are compared."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -41,20 +41,23 @@ class VerifyOptions:
 
     @property
     def seeds(self) -> int:
-        """How many trials a comparison of the whole has."""
+        """The number of trials that a comparison of the whole model has."""
         return 1 if self.specialised else self.trials
 
     @property
-    def spill_bytes(self) -> int:
-        """An output from this size on waits on disk while the other side runs."""
-        return GIB if self.memory_bytes is None else spilled_from(self.memory_bytes)
+    def disk_cache_bytes(self) -> int:
+        """Size from which on an output waits on disk while the other side runs."""
+        return GIB if self.memory_bytes is None else disk_cache_threshold(self.memory_bytes)
 
 
-def spilled_from(memory_bytes: int) -> int:
-    """The size from which on an output waits on disk, or as digests, unless there is room."""
+def disk_cache_threshold(memory_bytes: int) -> int:
+    """Return the size from which on an output leaves memory, unless there is room for it."""
     return max(1 << 20, min(GIB, memory_bytes // 16))
 
 
-def stays(size: int, peak_bytes: int, memory_bytes: int) -> bool:
-    """Whether an output stays in memory while the other side runs, which peaks as this one did."""
-    return size < spilled_from(memory_bytes) or peak_bytes + size <= FULL * memory_bytes
+def stays_in_memory(size: int, peak_bytes: int, memory_bytes: int) -> bool:
+    """Return whether an output stays in memory during the next run, which peaks as this one did."""
+    return (
+        size < disk_cache_threshold(memory_bytes)
+        or peak_bytes + size <= USABLE_SHARE * memory_bytes
+    )

@@ -1,4 +1,4 @@
-"""Tell a problem that fails, or gives other results each time, from a wrong decomposition."""
+"""Checks that a problem runs and gives the same result twice, to tell its faults from kdrun's."""
 
 from typing import Any
 
@@ -10,76 +10,83 @@ from runner.verify.gates.compare import COMPOSITION, compare
 from runner.verify.options import VerifyOptions
 from runner.verify.runtime.arithmetic import exact_arithmetic
 from runner.verify.runtime.output_leaves import leaves
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
-_SHOWN = 4
-"""Inputs that are described; the rest is counted."""
-_LONGEST = 40
+_MAX_DESCRIBED = 4
+"""Number of inputs that a message describes; the others are counted."""
+_MAX_VALUE_LENGTH = 40
 
 
 def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
-    """Run a problem for each seed as its author would: on a CPU, with the weights that it makes.
+    """Run a problem twice for each seed, as its author would: on a CPU, with its own weights.
 
-    The file is loaded anew. Nothing of a directory that somebody else wrote may run before, in this
-    process: it could make any problem fail.
+    The file is loaded anew. No code of a directory that somebody else wrote may have run in this
+    process before: it could make any problem fail.
 
     Raises:
-        ProblemError: it fails, on the inputs that the message describes, or run a second time it
-            gives something else.
+        ProblemError: it fails, on the inputs that the message describes, or its second run gives
+            another result.
     """
-    bench = Bench(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
-    loaded = load_problem(problem)
+    runner = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
+    loaded_problem = load_problem(problem)
     for trial in range(options.trials):
         with exact_arithmetic("cpu"):
-            first, second = (_run(loaded, bench, trial) for _ in range(2))
+            first, second = (_run_problem(loaded_problem, runner, trial) for _ in range(2))
         difference = compare(first, second, COMPOSITION)
         if difference.reason:
-            what = (
+            message = (
                 "run twice with the same weights, inputs and random seed, forward() gives two "
                 f"results: {difference.reason}"
             )
             hint = "make it repeatable: nothing can be shown to be equal to it"
-            raise ProblemError(problem.path, what, hint=hint)
+            raise ProblemError(problem.path, message, hint=hint)
 
 
-def _run(loaded: LoadedProblem, bench: Bench, trial: int) -> object:
-    bench.seed(trial)
-    model = loaded.build().train(bench.options.mode == "train")
-    bench.seed(trial)
-    args, kwargs = loaded.get_inputs()
-    described = describe_inputs((args, kwargs))  # before forward() writes into them
-    bench.seed(trial)
+def _run_problem(loaded_problem: LoadedProblem, runner: ForwardRunner, trial: int) -> object:
+    runner.seed(trial)
+    model = loaded_problem.build().train(runner.options.mode == "train")
+    runner.seed(trial)
+    args, kwargs = loaded_problem.get_inputs()
+    # The inputs are described first, since forward() may write into them.
+    description = describe_inputs((args, kwargs))
+    runner.seed(trial)
     try:
-        with author_code(loaded.problem), torch.no_grad():
+        with author_code(loaded_problem.problem), torch.no_grad():
             return model(*args, **kwargs)
     except ProblemError as error:
-        what = f"forward() fails on its own inputs ({described}; seed {bench.options.seed + trial})"
-        raise ProblemError(error.path, f"{what}: {error.reason}") from error
+        message = (
+            f"forward() fails on its own inputs ({description}; seed {runner.options.seed + trial})"
+        )
+        raise ProblemError(error.path, f"{message}: {error.reason}") from error
 
 
 def describe_inputs(inputs: Inputs) -> str:
-    """Return `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
+    """Return a description such as `int64[2, 5] from 3 to 97, mask=bool[2, 5]`."""
     args, kwargs = inputs
-    described = [_described(leaf) for _, leaf in leaves(args)]
-    described += [
-        f"{name}={_described(leaf)}" for key in kwargs for name, leaf in leaves(kwargs[key], key)
+    descriptions = [_describe_value(leaf) for _, leaf in leaves(args)]
+    descriptions += [
+        f"{name}={_describe_value(leaf)}"
+        for key in kwargs
+        for name, leaf in leaves(kwargs[key], key)
     ]
-    if not described:
+    if not descriptions:
         return "none"
-    more = [f"{len(described) - _SHOWN} more"] if len(described) > _SHOWN else []
-    return ", ".join(described[:_SHOWN] + more)
+    suffix = (
+        [f"{len(descriptions) - _MAX_DESCRIBED} more"] if len(descriptions) > _MAX_DESCRIBED else []
+    )
+    return ", ".join(descriptions[:_MAX_DESCRIBED] + suffix)
 
 
-def _described(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
-        return repr(value)[:_LONGEST]
+        return repr(value)[:_MAX_VALUE_LENGTH]
     kind = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if value.dtype is torch.bool:
         return kind
     ordered = value.float() if value.dtype.itemsize == 1 else value
     try:
         lowest, highest = (end.item() for end in torch.aminmax(ordered))
-    except (RuntimeError, TypeError):  # empty, complex, sparse, without values, unordered
+    except (RuntimeError, TypeError):  # empty, complex, sparse, on meta or without an order
         return kind
-    shown = ".4g" if value.is_floating_point() else ".0f"
-    return f"{kind} from {lowest:{shown}} to {highest:{shown}}"
+    number_format = ".4g" if value.is_floating_point() else ".0f"
+    return f"{kind} from {lowest:{number_format}} to {highest:{number_format}}"

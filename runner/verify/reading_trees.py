@@ -1,6 +1,6 @@
-"""This file knows about reading anybody's tree: what it does not say is filled in or left unsaid.
+"""Reads decomposition trees that anybody wrote, and completes fields that they leave out.
 
-Nothing is guessed that a gate would then compare: a node without shapes documents none.
+No value is guessed that a gate would compare: a node without shapes stays one without shapes.
 """
 
 import json
@@ -35,12 +35,12 @@ _METADATA: dict[str, Any] = {
     "unique_kernels": 0,
     "kernel_instances": 0,
 }
-"""What stands for what a foreign tree leaves out; no gate looks at it."""
-_ROUNDS = 4
+"""Values for metadata that a foreign tree leaves out; no gate reads them."""
+_MAX_REPAIRS = 4
 
 
 def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
-    """The tree, or why there is none, in one line."""
+    """Return the tree, or the reason in one line why it cannot be read."""
     path = directory / TREE_FILE
     try:
         text = read_text(path)
@@ -55,74 +55,74 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
         return None, f"{TREE_FILE} has no nodes"
     if fault := version_fault(text):
         return None, f"{TREE_FILE}: {fault}; {DECOMPOSE_AGAIN}"
-    completed = {
-        "metadata": _completed_metadata(document.get("metadata")),
-        "nodes": _completed_nodes(document["nodes"]),
+    full_document = {
+        "metadata": _complete_metadata(document.get("metadata")),
+        "nodes": _complete_nodes(document["nodes"]),
         "data_flow": [],
     }
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_REPAIRS):
         try:
-            return Tree.model_validate(completed), None
+            return Tree.model_validate(full_document), None
         except ValidationError as error:
-            if not _forgotten(completed, error):
-                return None, f"{TREE_FILE}: {_told(error)}"
+            if not _drop_invalid_metadata(full_document, error):
+                return None, f"{TREE_FILE}: {_describe_validation_error(error)}"
     return None, f"{TREE_FILE}: cannot be understood"
 
 
-def mode_of(directory: Path) -> Literal["eval", "train"] | None:
-    """The mode that a tree says its decomposition is of. None where it says none."""
+def read_mode(directory: Path) -> Literal["eval", "train"] | None:
+    """Return the mode that a tree names; None if it names none."""
     try:
-        said = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
+        mode = json.loads(read_text(directory / TREE_FILE))["metadata"]["mode"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    return said if said in ("eval", "train") else None
+    return mode if mode in ("eval", "train") else None
 
 
-def _completed_metadata(given: Any) -> dict[str, Any]:
-    return _METADATA | given if isinstance(given, dict) else dict(_METADATA)
+def _complete_metadata(metadata: Any) -> dict[str, Any]:
+    return _METADATA | metadata if isinstance(metadata, dict) else dict(_METADATA)
 
 
-def _completed_nodes(given: dict[str, Any] | list[Any]) -> dict[str, Any]:
-    pairs = given.items() if isinstance(given, dict) else ((_id(n), n) for n in given)
-    return {str(name): _completed_node(str(name), node) for name, node in pairs}
+def _complete_nodes(nodes: dict[str, Any] | list[Any]) -> dict[str, Any]:
+    pairs = nodes.items() if isinstance(nodes, dict) else ((_node_id(n), n) for n in nodes)
+    return {str(name): _complete_node(str(name), node) for name, node in pairs}
 
 
-def _id(node: Any) -> str:
+def _node_id(node: Any) -> str:
     return str(node.get("id", "")) if isinstance(node, dict) else ""
 
 
-def _completed_node(name: str, node: Any) -> Any:
+def _complete_node(name: str, node: Any) -> Any:
     if not isinstance(node, dict):
         return node
-    known = {key: value for key, value in node.items() if key in Node.model_fields}
-    for side in ("input", "output"):  # without shapes it documents nothing
-        if f"{side}_shapes" not in known:
-            known |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
-    path = known.get("path")
-    plain = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
-    return with_names(plain | known)
+    fields = {key: value for key, value in node.items() if key in Node.model_fields}
+    for side in ("input", "output"):  # empty dicts: a node without shapes makes no claim about them
+        if f"{side}_shapes" not in fields:
+            fields |= {f"{side}_shapes": {}, f"{side}_dtypes": {}, f"{side}_strides": {}}
+    path = fields.get("path")
+    defaults = {"id": name, "name": Path(path).stem if isinstance(path, str) else name}
+    return with_names(defaults | fields)
 
 
-def _forgotten(document: dict[str, Any], error: ValidationError) -> bool:
-    """Leave out of the metadata what is not as it should be; whether there was anything."""
-    found = False
+def _drop_invalid_metadata(document: dict[str, Any], error: ValidationError) -> bool:
+    """Remove invalid metadata, or reset it to the default; return whether there was any."""
+    is_changed = False
     for item in error.errors():
-        where = item["loc"]
-        if len(where) < 2 or where[0] != "metadata":
+        location = item["loc"]
+        if len(location) < 2 or location[0] != "metadata":
             continue
-        name = str(where[1])
+        name = str(location[1])
         document["metadata"].pop(name, None)
         if name in _METADATA:
             document["metadata"][name] = _METADATA[name]
-        found = True
-    return found
+        is_changed = True
+    return is_changed
 
 
-def _told(error: ValidationError) -> str:
+def _describe_validation_error(error: ValidationError) -> str:
     first = error.errors()[0]
-    where = [str(part) for part in first["loc"]]
-    what = first["msg"].removeprefix("Value error, ")
-    if where[:1] == ["nodes"] and len(where) > 1:
-        field = f"{'.'.join(where[2:])}: " if where[2:] else ""
-        return f"node {where[1]!r}: {field}{what}"
-    return f"{'.'.join(where)}: {what}" if where else what
+    location = [str(part) for part in first["loc"]]
+    message = first["msg"].removeprefix("Value error, ")
+    if location[:1] == ["nodes"] and len(location) > 1:
+        field = f"{'.'.join(location[2:])}: " if location[2:] else ""
+        return f"node {location[1]!r}: {field}{message}"
+    return f"{'.'.join(location)}: {message}" if location else message

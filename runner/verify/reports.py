@@ -1,6 +1,6 @@
-"""Write what a verification leaves in the decomposition directory.
+"""Writes the reports of a verification into the decomposition directory.
 
-Times and durations stand in verification/ alone; everything else is the same on every run.
+Only files in verification/ hold times and durations; all other files are the same on every run.
 """
 
 import json
@@ -19,37 +19,37 @@ POWER_FILE = "verification/power.json"
 
 
 def write_reports(directory: Path, verification: Verification) -> None:
-    """Write verification/*.json, each step's reports, the tree's status, the page's section."""
+    """Write verification/*.json, each step's reports, the tree's status and the page's section."""
     document = verification.model_dump(mode="json")
     steps = sorted(path for path in directory.glob("steps/*") if path.is_dir())
-    now = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
-    _write(directory / "verification" / "test_results.json", now | document)
-    of_steps = {path.name: _of_step(path.name, verification) for path in steps}
+    timestamp = {"verified_at": datetime.now(UTC).isoformat(timespec="seconds")}
+    _write(directory / "verification" / "test_results.json", timestamp | document)
+    of_steps = {path.name: _step_report(path.name, verification) for path in steps}
     summary = {
         "status": verification.status,
         "steps_total": len(steps),
         "steps_passed": sum(report["status"] == "passed" for report in of_steps.values()),
         "steps": list(of_steps.values()),
     }
-    _write(directory / "verification" / "step_verification_summary.json", now | summary)
+    _write(directory / "verification" / "step_verification_summary.json", timestamp | summary)
     coverage = {
         "equal": bool(verification.coverage) and all(c.equal for c in verification.coverage),
-        "components": [_coverage(item) for item in verification.coverage],
+        "components": [_coverage_document(item) for item in verification.coverage],
     }
-    _write(directory / "verification" / "coverage_summary.json", now | coverage)
+    _write(directory / "verification" / "coverage_summary.json", timestamp | coverage)
     if verification.power is not None:
         write_power(directory / POWER_FILE, verification.power)
     for path in steps:
         _write(path / "verification_result.json", of_steps[path.name])
-        found = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
-        report = _coverage(found[0]) if found else {"verdict": "not_run"}
+        coverages = [c for c in verification.coverage if c.component == f"steps/{path.name}"]
+        report = _coverage_document(coverages[0]) if coverages else {"verdict": "not_run"}
         _write(path / "coverage_report.json", report)
     _write_status(directory, verification.status)
     _write_section(directory, verification)
 
 
 def section_lines(verification: Verification) -> list[str]:
-    """Return the verdict and all that makes it worth less, as Markdown."""
+    """Return the verdict and the remarks on it as lines of Markdown."""
     if verification.status == "passed":
         difference = f"within {verification.max_diff:.2g}" if verification.max_diff else "exactly"
         equal = "to the last bit" if verification.bitwise_equal else difference
@@ -57,24 +57,26 @@ def section_lines(verification: Verification) -> list[str]:
     else:
         outcome = verification.first_failure or "a gate did not pass"
     draws = pluralize(verification.trials, "draw")
-    how = f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
-    unknown = (f"not examined: {effect}" for effect in verification.not_examined)
-    remarks = [*verification.health, *unknown]
+    conditions = (
+        f"{verification.mode} mode, {draws} of weights and inputs, on {verification.device}"
+    )
+    not_examined = (f"not examined: {effect}" for effect in verification.not_examined)
+    remarks = [*verification.health, *not_examined]
     bullets = ["", *(f"- {remark}" for remark in remarks)] if remarks else []
-    return [f"Verification **{verification.status}**: {outcome} ({how}).", *bullets]
+    return [f"Verification **{verification.status}**: {outcome} ({conditions}).", *bullets]
 
 
 def write_power(path: Path, power: Power) -> None:
-    """Write what became of wrong kernels as JSON.
+    """Write the report on mutated kernels as JSON.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     _write(path, power.model_dump(mode="json"))
 
 
-def _of_step(name: str, verification: Verification) -> dict[str, Any]:
-    """Everything that was said about one step; it passed where nothing was said against it."""
+def _step_report(name: str, verification: Verification) -> dict[str, Any]:
+    """Return the report on one step; it passed if it was compared and no check has a reason."""
     folder = f"steps/{name}"
     checks = [
         check
@@ -82,36 +84,36 @@ def _of_step(name: str, verification: Verification) -> dict[str, Any]:
         for check in gate.checks
         if check.component == folder or check.component.startswith(f"{folder}/")
     ]
-    compared = [c for c in checks if c.gate == "step" and c.verdict in COMPARED]
-    passed = bool(compared) and all(check.reason is None for check in checks)
+    comparisons = [c for c in checks if c.gate == "step" and c.verdict in COMPARED]
+    passed = bool(comparisons) and all(check.reason is None for check in checks)
     return {
         "step": name,
         "status": "passed" if passed else "failed",
-        "max_diff": compared[0].max_diff if compared else None,
-        "bitwise_equal": compared[0].bitwise_equal if compared else None,
+        "max_diff": comparisons[0].max_diff if comparisons else None,
+        "bitwise_equal": comparisons[0].bitwise_equal if comparisons else None,
         "trials": verification.trials,
         "mode": verification.mode,
         "torch_version": verification.torch_version,
-        "checks": [_check(check) for check in checks],
+        "checks": [_check_document(check) for check in checks],
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check_document(check: Check) -> dict[str, Any]:
     document: dict[str, Any] = check.model_dump(mode="json", exclude_none=True)
     return document
 
 
-def _coverage(coverage: Coverage) -> dict[str, Any]:
+def _coverage_document(coverage: Coverage) -> dict[str, Any]:
     verdict = {"verdict": "passed" if coverage.equal else "failed"}
     return verdict | coverage.model_dump(mode="json")
 
 
-def _finite(value: Any) -> Any:
-    """What JSON can say: an infinite difference, where shapes or structure differ, is a word."""
+def _replace_infinity(value: Any) -> Any:
+    """Replace infinity, which JSON cannot hold, by a word; it means that shapes differ."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _replace_infinity(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [_replace_infinity(item) for item in value]
     return "Infinity" if value == float("inf") else value
 
 
@@ -119,7 +121,7 @@ def _write_status(directory: Path, status: str) -> None:
     try:
         tree = Tree.read(directory)
     except (DecompositionError, OSError):
-        return  # a verdict says so already
+        return  # the verdict names this fault already
     metadata = tree.metadata.model_copy(update={"verification_status": status})
     tree.model_copy(update={"metadata": metadata}).write(directory)
 
@@ -133,5 +135,5 @@ def _write_section(directory: Path, verification: Verification) -> None:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_finite(document), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_replace_infinity(document), indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")

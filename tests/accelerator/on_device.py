@@ -5,11 +5,11 @@ import json
 import torch
 from torch import nn
 
-from runner.verify.gates.compare import STEP, compare, identical
+from runner.verify.gates.compare import STEP, are_identical, compare
 from runner.verify.runtime.arithmetic import exact_arithmetic
-from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.disk_cache import DiskCache
 from runner.verify.runtime.generators import generator_states, set_generators
-from runner.verify.runtime.input_moves import moved
+from runner.verify.runtime.input_moves import move_inputs
 
 
 def mix(_: str) -> str:
@@ -75,7 +75,7 @@ def move(_: str) -> str:
     """Move inputs that are expanded, sliced, and share their memory."""
     whole = torch.arange(12.0).reshape(3, 4)
     inputs = ((whole[:, ::2], whole[1].expand(5, 4)), {"whole": [whole], "n": 3})
-    (part, wide), keywords = moved(inputs, "accel")
+    (part, wide), keywords = move_inputs(inputs, "accel")
     before = [part.cpu().tolist() == whole[:, ::2].tolist(), part.stride(), wide.stride()]
     keywords["whole"][0].zero_()
     return json.dumps([*before, part.sum().item(), wide.sum().item(), str(wide.device)])
@@ -87,17 +87,17 @@ def compare_across(_: str) -> str:
     there = here.to("accel")
     wrong = there.clone()
     wrong[1, 2] += 1
-    with Spill(spill_bytes=1) as spill, spill.values():
-        kept = spill.keep(there)
+    with DiskCache(min_bytes=1) as spill, spill.storing_values():
+        kept = spill.store(there)
         told = {
             "across": compare(here, there, STEP).bitwise_equal,
-            "identical": identical(there, here),
+            "identical": are_identical(there, here),
             "on disk": compare(kept, there, STEP).bitwise_equal,
-            "back": str(spill.back(kept).device),
+            "back": str(spill.load(kept).device),
             "wrong": compare(here, wrong, STEP).reason,
         }
-    with Spill(spill_bytes=1) as spill:
-        told["digests"] = compare(spill.keep(there), there, STEP).bitwise_equal
+    with DiskCache(min_bytes=1) as spill:
+        told["digests"] = compare(spill.store(there), there, STEP).bitwise_equal
     return json.dumps(told)
 
 

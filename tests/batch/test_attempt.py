@@ -116,10 +116,10 @@ def test_the_gates_use_what_a_run_would_give_them_however_much_there_is(
     given: list[int | None] = []
 
     def verify_noting(
-        directory: Path, options: VerifyOptions, watch: Callable[[str], None], *, own: bool
+        directory: Path, options: VerifyOptions, watch: Callable[[str], None], *, trusted: bool
     ) -> Any:
         given.append(options.memory_bytes)
-        return verify_directory(directory, options, watch, own=own)
+        return verify_directory(directory, options, watch, trusted=trusted)
 
     monkeypatch.setattr("runner.batch.child.problem_work.verify_directory", verify_noting)
     for memory in (2 * GIB, 64 * GIB):

@@ -17,7 +17,8 @@ from runner import cli
 
 
 def test_nothing_that_a_command_imports_brings_torch_into_its_own_process() -> None:
-    trees = [ast.parse(file.read_text()) for file in Path(cli.__path__[0]).glob("*.py")]
+    files = {*Path(cli.__path__[0]).glob("*.py")} - {Path(cli.__path__[0], "doctor.py")}
+    trees = [ast.parse(file.read_text()) for file in files]  # doctor imports torch to look at it
     nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     lines = {f"from {node.module} import {name.name}" for node in nodes for name in node.names}
     assert "from runner.batch import local_execution" in lines

@@ -37,7 +37,7 @@ def judged(request: pytest.FixtureRequest) -> Verify:
     here = getattr(request.module, "IN_THIS_PROCESS", False)
 
     def judge(made: Decomposition, *, own: bool = here, **options: object) -> Verification:
-        return verify(made.directory, VerifyOptions(**options), own=own)  # type: ignore[arg-type]
+        return verify(made.directory, VerifyOptions(**options), trusted=own)  # type: ignore[arg-type]
 
     return judge
 

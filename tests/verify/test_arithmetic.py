@@ -7,7 +7,7 @@ import torch
 
 from runner.verify.findings import Findings
 from runner.verify.options import VerifyOptions
-from runner.verify.runtime.arithmetic import exact_arithmetic, said_of
+from runner.verify.runtime.arithmetic import describe_arithmetic, exact_arithmetic
 
 matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
 
@@ -53,7 +53,9 @@ def test_a_cpu_computes_the_same_each_time() -> None:
 
 
 def test_the_verdict_says_it() -> None:
-    said = Findings(lambda gate: None).verification(VerifyOptions(device="cuda"), "2.13.0")
-    assert said.arithmetic == said_of("cuda")
+    said = Findings(lambda gate: None).build_verification(VerifyOptions(device="cuda"), "2.13.0")
+    assert said.arithmetic == describe_arithmetic("cuda")
     assert "TF32 off" in str(said.arithmetic)
-    assert Findings(lambda gate: None).verification(VerifyOptions(), "2.13.0").arithmetic is None
+    assert (
+        Findings(lambda gate: None).build_verification(VerifyOptions(), "2.13.0").arithmetic is None
+    )

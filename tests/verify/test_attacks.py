@@ -123,7 +123,7 @@ IN_MEMORY = Attacks()
 DEAF = """
 def deaf(held):
     if type(held).__module__.startswith('runner.'):
-        for name in ('found', 'broken', 'compared', 'offence', 'warn'):
+        for name in ('record_verdict', 'record_broken', 'record_comparison', 'offence', 'warn'):
             if hasattr(held, name):
                 try:
                     object.__setattr__(held, name, lambda *a, **k: None)
@@ -163,9 +163,9 @@ for name, module in list(sys.modules.items()):
 def finds_the_classes_of_the_judge_below_object(made):
     text = """
 for cls in object.__subclasses__():
-    if cls.__module__.startswith('runner.verify') and hasattr(cls, 'found'):
-        cls.found = lambda *a, **k: None
-        cls.compared = lambda *a, **k: None
+    if cls.__module__.startswith('runner.verify') and hasattr(cls, 'record_verdict'):
+        cls.record_verdict = lambda *a, **k: None
+        cls.record_comparison = lambda *a, **k: None
 """
     wrong(made, text)
 
@@ -200,7 +200,7 @@ def forge():
     for _ in range(2000):
         for name, module in list(sys.modules.items()):
             if name == 'runner.verify.results':
-                module.worst = lambda verdicts, good=module.Verdict.PASSED: good
+                module.worst_verdict = lambda verdicts, good=module.Verdict.PASSED: good
         time.sleep(0.001)
 
 

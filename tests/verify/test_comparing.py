@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from runner.verify.gates.compare import (
     COMPOSITION,
     STEP,
+    are_identical,
     compare,
-    differs,
-    identical,
-    scaled,
-    would_notice,
+    enlarge,
+    notices_enlarged_output,
+    outputs_differ,
 )
 from runner.verify.gates.difference import Difference
-from runner.verify.runtime.disk_cache import Spill, compact, size_of
-from runner.verify.runtime.output_leaves import ValuesNeeded, all_finite
+from runner.verify.runtime.disk_cache import DiskCache, free_unused_storage, size_of
+from runner.verify.runtime.output_leaves import MissingValuesError, all_finite
 
 IN_THIS_PROCESS = True
 
@@ -112,13 +112,13 @@ def test_what_numbers_cannot_say_is_said_in_words(expected, actual, said):
 def test_a_wrong_output_would_have_been_noticed():
     x = torch.randn(8)
 
-    assert would_notice(x, x.clone(), STEP, bitwise=True)
+    assert notices_enlarged_output(x, x.clone(), STEP, bitwise=True)
 
 
 def test_an_output_of_nan_hides_everything():
     x = torch.full((8,), math.nan)
 
-    assert not would_notice(x, x.clone(), STEP, bitwise=True)
+    assert not notices_enlarged_output(x, x.clone(), STEP, bitwise=True)
 
 
 @pytest.mark.parametrize("size", [20.0, 0.02, 1e-8])
@@ -128,7 +128,7 @@ def test_small_outputs_are_compared_as_strictly_as_large_ones(size):
     assert compare(x, x * (1 + 5e-6), STEP).reason is None
     assert compare(x, x + min(size, 1.0) * 5e-7, STEP).reason is None
     assert compare(x, x + min(size, 1.0) * 5e-5, STEP).reason is not None
-    assert would_notice(x, x * (1 + 5e-6), STEP, bitwise=False)
+    assert notices_enlarged_output(x, x * (1 + 5e-6), STEP, bitwise=False)
 
 
 def test_infinities_do_not_loosen_the_tolerance():
@@ -143,8 +143,8 @@ def test_the_largest_value_of_all_pieces_says_the_scale(monkeypatch):
     y = x + torch.tensor([5e-7, 0.0, 0.0, 0.0])
 
     assert compare(x, y, STEP).reason is None
-    assert not differs(x, y, STEP)
-    assert differs(x * 1e-3, x * 1e-3 + 5e-7, STEP)
+    assert not outputs_differ(x, y, STEP)
+    assert outputs_differ(x * 1e-3, x * 1e-3 + 5e-7, STEP)
 
 
 @settings(max_examples=60, deadline=None)
@@ -162,9 +162,9 @@ def test_pieces_see_what_the_whole_would_show(shape, piece, transposed, spilled,
         y.view(-1)[-1] += 1
     if transposed and x.dim() > 1:
         x, y = x.transpose(0, 1), y.transpose(0, 1)
-    with pytest.MonkeyPatch.context() as patch, Spill(1) as spill, spill.values():
+    with pytest.MonkeyPatch.context() as patch, DiskCache(1) as spill, spill.storing_values():
         patch.setattr("runner.verify.runtime.output_leaves.PIECE", piece)
-        expected = spill.keep(x) if spilled else x
+        expected = spill.store(x) if spilled else x
         difference = compare(expected, y, STEP)
 
     assert (difference.reason is None) == torch.equal(x, y)
@@ -175,9 +175,9 @@ def test_a_spill_leaves_nothing_behind_and_keeps_what_is_small(tmp_path, monkeyp
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     small, large = torch.ones(2), torch.ones(1000)
 
-    with Spill(1000) as spill, spill.values():
-        assert spill.keep(small) is small
-        assert compare(spill.keep({"y": [large]}), {"y": [large]}, STEP).bitwise_equal
+    with DiskCache(1000) as spill, spill.storing_values():
+        assert spill.store(small) is small
+        assert compare(spill.store({"y": [large]}), {"y": [large]}, STEP).bitwise_equal
         assert list(tmp_path.iterdir())
 
     assert not list(tmp_path.iterdir())
@@ -185,11 +185,11 @@ def test_a_spill_leaves_nothing_behind_and_keeps_what_is_small(tmp_path, monkeyp
 
 def test_an_output_keeps_no_room_for_what_it_was_made_of():
     whole = torch.ones(100, 10)
-    small = compact([whole[0], {"a": whole[:, :1]}])
+    small = free_unused_storage([whole[0], {"a": whole[:, :1]}])
     assert size_of(small) == 4 * (10 + 100)
     assert small[0].tolist() == [1.0] * 10
     halves = list(whole.split(50))
-    assert all(a is b for a, b in zip(compact(halves), halves, strict=True))
+    assert all(a is b for a, b in zip(free_unused_storage(halves), halves, strict=True))
 
 
 def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
@@ -197,36 +197,36 @@ def test_nothing_is_spilled_onto_a_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
     large = torch.ones(1000)
 
-    with Spill(1000) as spill, spill.values():
-        assert spill.keep(large) is large
+    with DiskCache(1000) as spill, spill.storing_values():
+        assert spill.store(large) is large
 
 
 def test_a_large_output_stays_where_it_is_if_there_is_room_for_both_sides():
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     large = torch.ones(peak // 8, dtype=torch.uint8)
 
-    with Spill(1, memory_bytes=2 * peak) as spill:
-        assert spill.keep(large) is large
-    with Spill(1, memory_bytes=peak) as spill:
-        assert spill.keep(large) is not large
+    with DiskCache(1, memory_bytes=2 * peak) as spill:
+        assert spill.store(large) is large
+    with DiskCache(1, memory_bytes=peak) as spill:
+        assert spill.store(large) is not large
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool])
 def test_digests_tell_equal_outputs_and_ask_for_values_otherwise(dtype):
     x = torch.arange(24).reshape(4, 6).to(dtype).t()
-    with Spill(1) as spill:
-        kept = spill.keep((x, None))
+    with DiskCache(1) as spill:
+        kept = spill.store((x, None))
 
     assert compare(kept, (x.clone(), None), STEP) == Difference()
-    with pytest.raises(ValuesNeeded):
+    with pytest.raises(MissingValuesError):
         compare(kept, (x.logical_not().to(dtype), None), STEP)
     assert "shape" in str(compare(kept, (x.t(), None), STEP).reason)
 
 
 def test_digests_remember_that_something_was_not_finite():
     x = torch.tensor([1.0, math.nan])
-    with Spill(1) as spill:
-        assert compare(spill.keep(x), x, STEP).not_finite
+    with DiskCache(1) as spill:
+        assert compare(spill.store(x), x, STEP).not_finite
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.complex64])
@@ -242,11 +242,11 @@ def test_a_sum_that_overflows_is_no_infinity(dtype):
 def test_one_bit_is_a_difference_wherever_a_tensor_begins(dtype, begin):
     x = torch.arange(4096).to(dtype)[begin:]
     y = x.clone()
-    assert identical(x, y)
+    assert are_identical(x, y)
 
     y.view(torch.uint8)[-1] ^= 1
 
-    assert not identical(x, y)
+    assert not are_identical(x, y)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
@@ -254,4 +254,6 @@ def test_a_control_of_equal_outputs_is_judged_by_bits(dtype):
     for size in [0.0, math.nan, math.inf, *torch.logspace(-9, 0, 60).tolist()]:
         x = torch.full((5,), size).to(dtype)
 
-        assert would_notice(x, x, STEP, bitwise=True) == (not identical(x, scaled(x)))
+        assert notices_enlarged_output(x, x, STEP, bitwise=True) == (
+            not are_identical(x, enlarge(x))
+        )

@@ -5,10 +5,15 @@ import torch
 from torch import nn
 
 from runner.verify import Check
-from runner.verify.gates.coverage import covered
-from runner.verify.gates.weights import vary
+from runner.verify.gates.coverage import compare_coverage
+from runner.verify.gates.weights import vary_weights
 from runner.verify.options import VerifyOptions
-from runner.verify.runtime.runner import Bench, Seen, SharedInputs, spelled_operations
+from runner.verify.runtime.runner import (
+    ForwardObservation,
+    ForwardRunner,
+    SharedInputs,
+    disable_fused_paths,
+)
 
 IN_THIS_PROCESS = True
 
@@ -26,11 +31,11 @@ class _Program(nn.Module):
 
 @pytest.fixture
 def seen(tmp_path):
-    bench = Bench(tmp_path, VerifyOptions())
+    bench = ForwardRunner(tmp_path, VerifyOptions())
 
-    def run(function, *inputs) -> Seen:
+    def run(function, *inputs) -> ForwardObservation:
         model = _Program(function)
-        _, found = bench.forward("program", model, (inputs, {}), 0, bench.watch(model))
+        _, found = bench.forward("program", model, (inputs, {}), 0, bench.make_watch(model))
         assert found is not None
         return found
 
@@ -89,7 +94,7 @@ SAME = [
 def test_operations_are_compared_by_what_they_compute(seen, original, kernels, same):
     x = torch.randn(2, 3)
 
-    coverage = covered("model", seen(original, x), seen(kernels, x))
+    coverage = compare_coverage("model", seen(original, x), seen(kernels, x))
 
     assert coverage.equal == same
 
@@ -99,9 +104,9 @@ def test_dead_work_may_be_left_out_but_no_dead_work_may_be_added(seen):
     dead = seen(lambda m, x: (torch.exp(x), torch.relu(x))[1], x)
     lean = seen(lambda m, x: torch.relu(x), x)
 
-    assert covered("model", dead, lean).equal
-    assert covered("model", dead, lean).unused_operations == 1
-    assert not covered("model", lean, dead).equal
+    assert compare_coverage("model", dead, lean).equal
+    assert compare_coverage("model", dead, lean).unused_operations == 1
+    assert not compare_coverage("model", lean, dead).equal
 
 
 def test_constants_of_the_program_may_be_recomputed_differently(seen):
@@ -109,7 +114,7 @@ def test_constants_of_the_program_may_be_recomputed_differently(seen):
     one = seen(lambda m, x: x.masked_fill(torch.triu(torch.ones(3, 3), 1).bool(), 0.0), x)
     other = seen(lambda m, x: x.masked_fill(torch.ones(3, 3).tril().logical_not(), 0.0), x)
 
-    assert covered("model", one, other).equal
+    assert compare_coverage("model", one, other).equal
 
 
 def test_weights_and_inputs_that_reach_no_output_are_known(seen):
@@ -139,7 +144,7 @@ def test_inputs_are_drawn_again_only_where_a_side_wrote_into_them():
 def test_fast_paths_are_off_while_models_run_and_on_again_afterwards():
     before = torch.backends.mha.get_fastpath_enabled()
 
-    with spelled_operations():
+    with disable_fused_paths():
         assert not torch.backends.mha.get_fastpath_enabled()
 
     assert torch.backends.mha.get_fastpath_enabled() == before
@@ -259,17 +264,19 @@ class _WithTable(nn.Module):
     [(lambda: nn.BatchNorm1d(3), True), (lambda: nn.LSTM(3, 3), False), (_WithTable, False)],
 )
 def test_only_models_that_hold_nothing_but_weights_are_built_without_numbers(tmp_path, make, bare):
-    model = Bench(tmp_path, VerifyOptions()).build_bare("model", make, 0)
+    model = ForwardRunner(tmp_path, VerifyOptions()).build_bare("model", make, 0)
 
     assert all(tensor.is_meta == bare for tensor in model.state_dict().values())
     assert not model.training
 
 
 def test_a_recurrent_layers_weights_are_shared_without_a_copy(tmp_path):
-    from runner.verify.gates.weights import held_weights, transfer
+    from runner.verify.gates.weights import snapshot_weights, transfer_weights
 
     one, other = nn.GRU(3, 4, bidirectional=True), nn.GRU(3, 4, bidirectional=True)
-    transfer(held_weights(one), other, {name: name for name, _ in one.named_parameters()})
+    transfer_weights(
+        snapshot_weights(one), other, {name: name for name, _ in one.named_parameters()}
+    )
     x = torch.randn(2, 5, 3)
 
     assert torch.equal(one(x)[0], other(x)[0])
@@ -325,7 +332,7 @@ def test_an_output_that_tells_is_not_called_constant(softmax, judged, expression
 
 
 def test_a_large_output_is_said_not_to_be_examined_for_blindness(fusion, judged, monkeypatch):
-    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+    monkeypatch.setattr(VerifyOptions, "disk_cache_bytes", 1)
 
     assert judged(fusion).not_examined == ["the effect of each input and weight"]
 
@@ -334,7 +341,7 @@ def test_a_mask_of_infinities_stays_one_when_weights_are_moved():
     model = nn.Module()
     model.register_buffer("mask", torch.full((4, 4), -torch.inf).triu(1))
     model.register_buffer("limits", torch.tensor([torch.inf, torch.nan, 1.0]))
-    vary(model, torch.Generator().manual_seed(1))
+    vary_weights(model, torch.Generator().manual_seed(1))
     assert torch.equal(model.mask == -torch.inf, torch.ones(4, 4, dtype=torch.bool).triu(1))
     assert model.mask.isnan().sum() == 0
     assert model.limits[0] == torch.inf

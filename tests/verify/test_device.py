@@ -11,11 +11,11 @@ from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.verify import VerifyOptions
 from runner.verify.findings import Findings
-from runner.verify.gates.device import ByShape, DeviceGate
+from runner.verify.gates.device import DeviceGate, ShapeOnlyMode
 from runner.verify.layout import read_layout
 from runner.verify.loading_files import Files
 from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.runner import Bench, spelled_operations
+from runner.verify.runtime.runner import ForwardRunner, disable_fused_paths
 
 IN_THIS_PROCESS = True
 
@@ -185,7 +185,7 @@ def test_scalars_and_indices_on_the_cpu_may_meet_a_device(fusion, on_device):
 def test_a_recurrent_layer_is_not_unrolled(layer):
     """It would be 512 steps, and take seconds."""
     fake, device = FakeTensors(), simulated_device()
-    with fake, torch.no_grad(), ByShape(), Counting() as counting:
+    with fake, torch.no_grad(), ShapeOnlyMode(), Counting() as counting:
         model, sequence = layer(16, 8, 2, bidirectional=True), torch.empty(512, 2, 16)
         on_cpu = model(sequence)
         move_model(model, fake, device)
@@ -248,7 +248,7 @@ def test_every_file_of_the_samples_runs_where_its_inputs_are(decomposed_samples)
     faults, seconds = [], 0.0
     for directory in sorted(decomposed_samples.glob("level*/*")):
         findings = judged_alone(directory)
-        gate = findings.verification(VerifyOptions(), torch.__version__).gate("device")
+        gate = findings.build_verification(VerifyOptions(), torch.__version__).gate("device")
         where = directory.relative_to(decomposed_samples)
         faults += [f"{where}: {note}" for note in findings.health]
         faults += [
@@ -262,14 +262,14 @@ def test_every_file_of_the_samples_runs_where_its_inputs_are(decomposed_samples)
 
 def judged_alone(directory):
     """What the device gate says of a directory, without the other gates."""
-    findings, bench = Findings(lambda gate: None), Bench(directory, VerifyOptions())
+    findings, bench = Findings(lambda gate: None), ForwardRunner(directory, VerifyOptions())
     simulated_device()
     torch.manual_seed(3)
     before, in_python = torch.get_rng_state(), random.getstate()
     with (
-        spelled_operations(),
+        disable_fused_paths(),
         Files(directory) as files,
-        findings.gate("device"),
+        findings.time_gate("device"),
     ):
         DeviceGate(files, read_layout(directory), bench, findings).judge()
     assert torch.equal(torch.get_rng_state(), before)

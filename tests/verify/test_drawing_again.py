@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 import torch
 
-from runner.verify.runtime.random_blocks import Draws, DrawsOther
+from runner.verify.runtime.random_blocks import DifferentDrawError, Draws
 
 MANY = 1 << 17
 
@@ -17,10 +17,10 @@ def again():
 
     def draw(first, second):
         torch.manual_seed(3)
-        with draws.drawing(repeated=False, again=False):
+        with draws.control_draws(repeated=False, reuse=False):
             held = first()
         torch.manual_seed(3)
-        with draws.drawing(repeated=False, again=True):
+        with draws.control_draws(repeated=False, reuse=True):
             return held, second()
 
     return draw
@@ -79,7 +79,7 @@ def test_nobody_changes_what_it_was_given(again, change):
             seen.append(draw())
             change(seen[0])
 
-    with pytest.raises(DrawsOther):
+    with pytest.raises(DifferentDrawError):
         again(draw, second)
     assert torch.equal(seen[0], as_it_was)
 
@@ -87,17 +87,17 @@ def test_nobody_changes_what_it_was_given(again, change):
 def test_much_that_is_not_there_is_not_drawn_to_be_compared(again, monkeypatch):
     monkeypatch.setattr("runner.verify.runtime.random_blocks.DRAWN_AGAIN_BYTES", 1 << 10)
 
-    with pytest.raises(DrawsOther, match="something else"):
+    with pytest.raises(DifferentDrawError, match="something else"):
         again(lambda: torch.rand(MANY), lambda: torch.randn(MANY))
 
 
 def test_blocks_that_repeat_are_not_what_is_drawn_in_full():
     draws = Draws()
     torch.manual_seed(3)
-    with draws.drawing(repeated=True, again=False):
+    with draws.control_draws(repeated=True, reuse=False):
         block = torch.rand(2_100_000)
     torch.manual_seed(3)
-    with draws.drawing(repeated=False, again=True):
+    with draws.control_draws(repeated=False, reuse=True):
         full = torch.rand(2_100_000)
 
     assert not torch.equal(block, full)

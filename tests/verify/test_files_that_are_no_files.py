@@ -8,7 +8,7 @@ import pytest
 
 from runner.errors import DecompositionError
 from runner.tree.document import Tree
-from runner.verify.reading_trees import mode_of
+from runner.verify.reading_trees import read_mode
 
 TREE = "decomposition_tree.json"
 FILES = (
@@ -67,4 +67,4 @@ def test_commands_that_read_a_tree_name_the_file(fusion, kind):
 
     with pytest.raises(DecompositionError, match=TREE):
         Tree.read(fusion.directory)
-    assert mode_of(fusion.directory) is None
+    assert read_mode(fusion.directory) is None

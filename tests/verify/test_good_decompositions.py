@@ -84,7 +84,7 @@ def test_one_trial_is_enough_where_one_was_asked_for(fusion, judged):
 
 
 def test_large_outputs_are_remembered_by_their_digests_and_compare_the_same(fusion, monkeypatch):
-    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+    monkeypatch.setattr(VerifyOptions, "disk_cache_bytes", 1)
 
     verification = verify(fusion.directory, VerifyOptions())
 
@@ -97,7 +97,7 @@ def test_a_large_output_that_differs_is_computed_again_and_measured(fusion, tmp_
     kept = tmp_path / "spill"
     kept.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(kept))
-    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+    monkeypatch.setattr(VerifyOptions, "disk_cache_bytes", 1)
     fusion.edit_everywhere("relu.py", "F.relu(x)", "F.relu(x) + 1e-3")
 
     verification = verify(fusion.directory, VerifyOptions())

@@ -10,7 +10,7 @@ from runner.verify import GATES, VerifyOptions, verify, write_reports
 from runner.verify.gates.compare import Tolerance
 from runner.verify.gates.mutants import edits
 from runner.verify.gates.power_report import KernelPower, MutantResult, Power
-from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.disk_cache import DiskCache
 from runner.verify.runtime.replay import Recording
 
 IN_THIS_PROCESS = True
@@ -183,7 +183,7 @@ def test_a_comparison_that_lets_anything_pass_fails(fusion, judged, complaints, 
 
 def test_recordings_on_disk_say_the_same(model, judged, monkeypatch):
     here = judged(model, power=True).power
-    monkeypatch.setattr(VerifyOptions, "spill_bytes", 1)
+    monkeypatch.setattr(VerifyOptions, "disk_cache_bytes", 1)
 
     assert judged(model, power=True).power == here
 
@@ -278,8 +278,8 @@ class _Parent(nn.Module):
 
 
 def _recorded(parent, x):
-    recording = Recording(dict(parent.parts.named_children()), Spill(1 << 20), "cpu")
-    with recording.taking():
+    recording = Recording(dict(parent.parts.named_children()), DiskCache(1 << 20), "cpu")
+    with recording.record_calls():
         parent(x)
     return recording
 
@@ -289,11 +289,15 @@ def test_only_what_is_downstream_of_a_wrong_component_runs_again():
     x = torch.randn(3, 4)
     recording = _recorded(parent, x)
 
-    replayed = recording.replay(lambda: parent(x), {"1": lambda use: use.right() * 2})
+    replayed = recording.replay(lambda: parent(x), {"1": lambda use: use.compute_right() * 2})
 
     assert [part.runs for part in parent.parts] == [1, 1, 1, 2]
     assert torch.equal(replayed.output, (x.exp().sin() * 2 + x.exp().cos()).view(-1))
-    assert (replayed.arrived, replayed.read, replayed.absorbed_by) == (True, True, [])
+    assert (replayed.reaches_output, replayed.reaches_component, replayed.absorbed_by) == (
+        True,
+        True,
+        [],
+    )
 
 
 def test_wrong_values_that_change_nothing_later_stop_there():
@@ -301,7 +305,7 @@ def test_wrong_values_that_change_nothing_later_stop_there():
     x = torch.randn(3, 4)
     recording = _recorded(parent, x)
 
-    replayed = recording.replay(lambda: parent(x), {"0": lambda use: use.right() * 1.01})
+    replayed = recording.replay(lambda: parent(x), {"0": lambda use: use.compute_right() * 1.01})
 
     assert [part.runs for part in parent.parts] == [1, 2, 2, 2]
     assert replayed.absorbed_by == ["1"]
@@ -313,7 +317,7 @@ def test_components_that_write_into_what_they_are_given_all_run_again():
     x = torch.randn(3, 4)
     recording = _recorded(parent, x)
 
-    replayed = recording.replay(lambda: parent(x), {"1": lambda use: use.right() * 2})
+    replayed = recording.replay(lambda: parent(x), {"1": lambda use: use.compute_right() * 2})
 
     assert [part.runs for part in parent.parts] == [2, 2, 2, 2]
     assert torch.equal(replayed.output, (x.exp().sin() * 2 - x.exp()).view(-1))
@@ -325,7 +329,7 @@ def test_components_are_themselves_again_after_a_replay_that_raises():
     recording = _recorded(parent, x)
 
     with pytest.raises(RuntimeError):
-        recording.replay(lambda: parent(x), {"1": lambda use: use.right()[:1]})
+        recording.replay(lambda: parent(x), {"1": lambda use: use.compute_right()[:1]})
 
     assert all("forward" not in vars(part) for part in parent.parts)
 

@@ -11,7 +11,7 @@ from torch import nn
 from runner.problems import read_problem
 from runner.verify import VerifyOptions, verify
 from runner.verify.runtime import weight_streaming as module
-from runner.verify.runtime.weight_streaming import DEFERRED_BYTES, Streaming
+from runner.verify.runtime.weight_streaming import DEFERRED_BYTES, WeightStreaming
 
 KIB = 1 << 10
 WIDE = 256
@@ -82,7 +82,7 @@ def _resident(model):
 
 
 def test_a_model_has_no_weights_until_they_are_read():
-    with Streaming(1 << 30) as streaming, torch.no_grad():
+    with WeightStreaming(1 << 30) as streaming, torch.no_grad():
         model = streaming.build(_linears, 0)
         assert _resident(model) == 4 * 4 * WIDE  # biases are small
         model(torch.ones(1, WIDE))
@@ -91,7 +91,7 @@ def test_a_model_has_no_weights_until_they_are_read():
 
 def test_weights_leave_when_others_need_the_room_and_come_back_the_same():
     memory = 4 * (WEIGHT_BYTES + 1)  # of which a quarter may hold weights: one of them
-    with Streaming(memory) as streaming, torch.no_grad():
+    with WeightStreaming(memory) as streaming, torch.no_grad():
         model = streaming.build(_linears, 0)
         first = model[0].weight.clone()
         model(torch.ones(1, WIDE))
@@ -102,7 +102,7 @@ def test_weights_leave_when_others_need_the_room_and_come_back_the_same():
 
 def test_values_belong_to_the_seed_and_the_name():
     def weights(number, make=_linears):
-        with Streaming(1 << 30) as streaming:
+        with WeightStreaming(1 << 30) as streaming:
             model = streaming.build(make, number)
             return {name: p.detach().clone() for name, p in model.named_parameters()}
 
@@ -121,7 +121,7 @@ def test_values_are_distributed_as_the_author_draws_them():
         made.ones = nn.Parameter(torch.ones(WIDE * WIDE))
         return made
 
-    with Streaming(1 << 30) as streaming, torch.no_grad():
+    with WeightStreaming(1 << 30) as streaming, torch.no_grad():
         model = streaming.build(make, 0)
         assert model.weight.abs().max() <= 1 / math.sqrt(WIDE)
         assert model.weight.std() == pytest.approx(1 / math.sqrt(3 * WIDE), rel=0.02)
@@ -143,7 +143,7 @@ def test_what_init_does_to_weights_is_done_again_in_its_order():
         nn.init.trunc_normal_(third := nn.Parameter(torch.empty(WIDE, WIDE)), std=0.5, a=-1, b=1)
         return nn.ParameterDict({"a": first.weight, "b": second.weight, "c": third})
 
-    with Streaming(1) as streaming, torch.no_grad():
+    with WeightStreaming(1) as streaming, torch.no_grad():
         model = streaming.build(make, 0)
         a, b, c = (model[name].clone() for name in "abc")
     assert a[0, 0] == 7
@@ -165,18 +165,18 @@ def test_buffers_and_what_forward_writes_into_stay():
             self.weight.add_(1)
             return x @ self.table + self.weight
 
-    with Streaming(1) as streaming, torch.no_grad():
+    with WeightStreaming(1) as streaming, torch.no_grad():
         model = streaming.build(Counting, 0)
         assert model.table[-1, -1] == 2 * (WIDE * WIDE - 1)
-        assert streaming.weights(model).keys() == {"weight"}
+        assert streaming.deferred_weights(model).keys() == {"weight"}
         model(torch.zeros(1, WIDE))
-        assert streaming.weights(model) == {}
+        assert streaming.deferred_weights(model) == {}
         streaming.build(_linears, 0)(torch.ones(1, WIDE))
         assert torch.equal(model.weight, torch.ones(WIDE, WIDE))
 
 
 def test_default_values_move_where_they_would_hide_a_wrong_map():
-    with Streaming(1 << 30) as streaming, torch.no_grad():
+    with WeightStreaming(1 << 30) as streaming, torch.no_grad():
         model = streaming.build(lambda: nn.LayerNorm(DEFERRED_BYTES), 0)
         assert torch.equal(model.weight, torch.ones(DEFERRED_BYTES))
         assert streaming.vary(model) == {"weight", "bias"}
@@ -185,7 +185,7 @@ def test_default_values_move_where_they_would_hide_a_wrong_map():
 
 
 def test_the_generator_of_random_numbers_goes_on_as_if_nothing_had_been_drawn():
-    with Streaming(1 << 30) as streaming, torch.no_grad():
+    with WeightStreaming(1 << 30) as streaming, torch.no_grad():
         model = streaming.build(_linears, 0)
         torch.manual_seed(3)
         expected = torch.rand(2)
@@ -195,9 +195,9 @@ def test_the_generator_of_random_numbers_goes_on_as_if_nothing_had_been_drawn():
 
 
 def test_a_streamed_verdict_is_the_ordinary_one_and_says_so(experts):
-    plain = verify(experts, VerifyOptions(), own=True)
+    plain = verify(experts, VerifyOptions(), trusted=True)
     streamed = [
-        verify(experts, VerifyOptions(streamed=True, memory_bytes=4 << 20), own=True)
+        verify(experts, VerifyOptions(streamed=True, memory_bytes=4 << 20), trusted=True)
         for _ in range(2)
     ]
     assert plain.status == streamed[0].status == "passed", streamed[0].first_failure
@@ -214,15 +214,15 @@ def test_a_streamed_verdict_is_the_ordinary_one_and_says_so(experts):
 def test_no_more_weights_are_in_memory_than_there_is_room_for(experts, monkeypatch):
     most = []
 
-    class Watched(Streaming):
-        def _fill(self, needed):
-            super()._fill(needed)
-            most.append(sum(one.storage.nbytes() for one in self._known.values()))
+    class Watched(WeightStreaming):
+        def _compute(self, needed):
+            super()._compute(needed)
+            most.append(sum(one.storage.nbytes() for one in self._deferred.values()))
 
-    monkeypatch.setattr("runner.verify.judge.Streaming", Watched)
+    monkeypatch.setattr("runner.verify.judge.WeightStreaming", Watched)
     budget = 4 << 20
     assert verify(
-        experts, VerifyOptions(streamed=True, memory_bytes=budget, trials=1), own=True
+        experts, VerifyOptions(streamed=True, memory_bytes=budget, trials=1), trusted=True
     ).status == ("passed")
     assert 2 * 256 * 512 * 4 <= max(most) <= budget // 4 + 2 * 256 * 512 * 4
 
@@ -250,6 +250,6 @@ def test_weights_in_each_others_place_are_noticed_with_streamed_weights_too(expe
         .replace('"blocks.2.experts"', '"blocks.0.experts"')
         .replace('"-"', '"blocks.2.experts"')
     )
-    found = verify(there, VerifyOptions(streamed=True, memory_bytes=4 << 20), own=True)
+    found = verify(there, VerifyOptions(streamed=True, memory_bytes=4 << 20), trusted=True)
     assert found.gate("composition").verdict == "failed"
     assert found.first_failure

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from runner.verify.gates.compare import STEP, compare
-from runner.verify.runtime.disk_cache import Spill
+from runner.verify.runtime.disk_cache import DiskCache
 from runner.verify.runtime.output_leaves import tensors
 
 OUTPUTS = {
@@ -36,7 +36,7 @@ def test_the_memory_is_free_meanwhile_and_the_same_tensors_hold_the_same_after(m
     before, sizes = deepcopy(output), held(output)
     versions = [tensor._version for tensor in tensors(output)]
 
-    with Spill(1) as spill, spill.away(output, [torch.ones(3)]) as kept:
+    with DiskCache(1) as spill, spill.free_memory(output, [torch.ones(3)]) as kept:
         assert not any(held(output))
         assert compare(kept, before, STEP).bitwise_equal
     assert held(output) == sizes
@@ -47,7 +47,7 @@ def test_the_memory_is_free_meanwhile_and_the_same_tensors_hold_the_same_after(m
 def test_they_hold_it_again_where_the_work_meanwhile_fails(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     output = torch.arange(5.0)
-    with pytest.raises(ArithmeticError), Spill(1) as spill, spill.away(output, []):
+    with pytest.raises(ArithmeticError), DiskCache(1) as spill, spill.free_memory(output, []):
         raise ArithmeticError
     assert output.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert not list(tmp_path.iterdir())
@@ -55,7 +55,7 @@ def test_they_hold_it_again_where_the_work_meanwhile_fails(tmp_path, monkeypatch
 
 def test_all_that_lies_in_the_same_memory_is_there_again():
     buffer = torch.arange(12.0).view(3, 4)
-    with Spill(1) as spill, spill.away(buffer[1], []) as kept:
+    with DiskCache(1) as spill, spill.free_memory(buffer[1], []) as kept:
         assert kept.shape == (4,)
     assert buffer.flatten().tolist() == list(range(12))
 
@@ -70,7 +70,7 @@ STAYING = {
 
 @pytest.mark.parametrize(("output", "others"), STAYING.values(), ids=STAYING)
 def test_what_others_hold_too_stays(output, others):
-    with Spill(1) as spill, spill.away((output, output * 2), others) as kept:
+    with DiskCache(1) as spill, spill.free_memory((output, output * 2), others) as kept:
         assert kept[0] is output
         assert not isinstance(kept[1], torch.Tensor)
         assert output.sum() == output.numel()
@@ -79,6 +79,6 @@ def test_what_others_hold_too_stays(output, others):
 def test_it_stays_where_the_disk_is_full(monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 100})())
     output = torch.ones(1000)
-    with Spill(1) as spill, spill.away(output, []) as kept:
+    with DiskCache(1) as spill, spill.free_memory(output, []) as kept:
         assert kept is None
         assert output.sum() == 1000

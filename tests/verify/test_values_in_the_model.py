@@ -63,7 +63,7 @@ def test_an_error_there_is_the_steps_verdict(model, judged, complaints):
 
 @pytest.mark.parametrize("larger", LARGE, ids=["inputs", "weights"])
 def test_where_memory_is_short_it_fails_there_too(larger, model, judged, complaints, monkeypatch):
-    monkeypatch.setattr("runner.verify.runtime.disk_cache.Spill.may_stay", lambda *_: False)
+    monkeypatch.setattr("runner.verify.runtime.disk_cache.DiskCache.may_stay", lambda *_: False)
     change_original(model, *larger)
     verdict = judged(model, trials=1)
     assert verdict.status == "passed"
@@ -74,8 +74,10 @@ def test_where_memory_is_short_it_fails_there_too(larger, model, judged, complai
 
 
 def test_where_there_is_no_room_on_disk_either_the_verdict_says_so(model, judged, monkeypatch):
-    monkeypatch.setattr("runner.verify.runtime.disk_cache.Spill.may_stay", lambda *_: False)
-    monkeypatch.setattr("runner.verify.runtime.disk_cache.Spill._has_disk", lambda *_: False)
+    monkeypatch.setattr("runner.verify.runtime.disk_cache.DiskCache.may_stay", lambda *_: False)
+    monkeypatch.setattr(
+        "runner.verify.runtime.disk_cache.DiskCache._has_disk_space", lambda *_: False
+    )
     verdict = judged(model, trials=1)
     assert verdict.status == "passed"
     said = f"{BLOCK_STEP} ran on inputs of its own alone: no room beside the model"

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from runner.verify.runtime.runner import Bench
+from runner.verify.runtime.runner import ForwardRunner
 
 IN_THIS_PROCESS = True
 
@@ -17,13 +17,13 @@ STEP = "steps/step_1_conv_relu_to_kernel"
 def forwards(monkeypatch):
     """Counts forwards by what they are of."""
     counted: Counter[str] = Counter()
-    forward = Bench.forward
+    forward = ForwardRunner.forward
 
     def counting(self, what, *args, **kwargs):
         counted[what.partition(": ")[0]] += 1
         return forward(self, what, *args, **kwargs)
 
-    monkeypatch.setattr(Bench, "forward", counting)
+    monkeypatch.setattr(ForwardRunner, "forward", counting)
     monkeypatch.setattr("runner.verify.gates.health.QUICK_FLOPS", 0)
     return counted
 

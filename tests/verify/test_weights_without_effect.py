@@ -7,10 +7,10 @@ from torch import nn
 
 from runner.verify import VerifyOptions, verify
 from runner.verify.gates.gradients import find_weak_weights
-from runner.verify.gates.health import blindness, forwards_again
+from runner.verify.gates.health import count_repeated_forwards, find_blind_spots
 from runner.verify.options import QUICK_FLOPS
-from runner.verify.runtime.runner import Bench, SharedInputs
-from runner.verify.runtime.work_estimate import CALL_FLOPS, ELEMENT_FLOPS, effort
+from runner.verify.runtime.runner import ForwardRunner, SharedInputs
+from runner.verify.runtime.work_estimate import CALL_FLOPS, ELEMENT_FLOPS, estimate_effort
 
 
 class Attention(nn.Module):
@@ -28,7 +28,7 @@ class Attention(nn.Module):
 
 def weak_weights(tmp_path, model):
     torch.manual_seed(0)
-    bench = Bench(tmp_path, VerifyOptions())
+    bench = ForwardRunner(tmp_path, VerifyOptions())
     inputs = ((torch.randn(4, 8, 16),), {})
     return find_weak_weights(bench, model.eval(), inputs, dict(model.named_parameters()))
 
@@ -61,7 +61,7 @@ def test_every_weight_is_to_be_tried_where_there_are_no_gradients(tmp_path, mode
 
 
 def test_the_number_of_forwards_follows_from_sizes_alone():
-    assert [forwards_again(int(QUICK_FLOPS * share)) for share in (0.01, 0.1, 1, 1.1)] == [
+    assert [count_repeated_forwards(int(QUICK_FLOPS * share)) for share in (0.01, 0.1, 1, 1.1)] == [
         *(33, 3, 1, 0)
     ]
 
@@ -70,7 +70,7 @@ def test_the_work_of_a_linear_is_counted_from_its_sizes():
     x, weight, bias = torch.zeros(4, 8), torch.zeros(8, 16), torch.zeros(16)
     addmm = torch.ops.aten.addmm.default
 
-    counted = effort(addmm, (bias, x, weight), (bias, x, weight), {}, torch.zeros(4, 16))
+    counted = estimate_effort(addmm, (bias, x, weight), (bias, x, weight), {}, torch.zeros(4, 16))
 
     numbers = 4 * 8 + 8 * 16 + 16 + 4 * 16
     assert counted == 2 * 4 * 8 * 16 + ELEMENT_FLOPS * numbers + CALL_FLOPS
@@ -79,14 +79,16 @@ def test_the_work_of_a_linear_is_counted_from_its_sizes():
 def examined(bench, model, x):
     """What is said of a model after one forward."""
     inputs = SharedInputs(lambda: ((x,), {}))
-    output, seen = bench.forward("original.py: forward", model, inputs.get(), 0, bench.watch(model))
+    output, seen = bench.forward(
+        "original.py: forward", model, inputs.get(), 0, bench.make_watch(model)
+    )
     assert seen
-    return blindness(bench, model, inputs, output, seen, lambda trial: ((x + 1,), {}))
+    return find_blind_spots(bench, model, inputs, output, seen, lambda trial: ((x + 1,), {}))
 
 
 def test_no_backward_pass_is_made_where_it_could_hold_much(tmp_path, monkeypatch):
-    monkeypatch.setattr("runner.verify.gates.health.forwards_again", lambda effort: 6)
-    bench, x = Bench(tmp_path, VerifyOptions()), torch.randn(4, 8, 16)
+    monkeypatch.setattr("runner.verify.gates.health.count_repeated_forwards", lambda effort: 6)
+    bench, x = ForwardRunner(tmp_path, VerifyOptions()), torch.randn(4, 8, 16)
     assert examined(bench, Attention().eval(), x).not_examined == []
 
     monkeypatch.setattr("runner.verify.gates.health.KEPT_BYTES", 4096)
@@ -95,7 +97,7 @@ def test_no_backward_pass_is_made_where_it_could_hold_much(tmp_path, monkeypatch
 
 def test_weights_that_are_large_are_not_examined(tmp_path, monkeypatch):
     monkeypatch.setattr("runner.verify.gates.health.KEPT_BYTES", 2048)
-    bench, x = Bench(tmp_path, VerifyOptions()), torch.randn(4, 16)
+    bench, x = ForwardRunner(tmp_path, VerifyOptions()), torch.randn(4, 16)
 
     said = examined(bench, nn.Sequential(nn.Linear(16, 64), nn.Linear(64, 4)).eval(), x)
 
@@ -109,7 +111,7 @@ def test_memory_that_lacks_to_examine_weights_changes_no_verdict(tmp_path, monke
     def raises(*_, **__):
         raise error
 
-    monkeypatch.setattr("runner.verify.gates.health.move", raises)
+    monkeypatch.setattr("runner.verify.gates.health.move_values", raises)
 
     verification = verify(small_model(tmp_path / "model").directory, VerifyOptions(trials=1))
 

@@ -41,8 +41,8 @@ from runner.verify import VerifyOptions, write_reports
 from runner.verify import verify as verify_directory
 from runner.verify.options import DRAWN_AGAIN_BYTES
 from runner.verify.original_check import raise_if_original_fails
-from runner.verify.results import Verdict, findings, given_bad_inputs
-from runner.verify.runtime.memory_fit import needs
+from runner.verify.results import Verdict, components_with_bad_inputs, list_faults
+from runner.verify.runtime.memory_fit import plan_memory
 
 rows_of_all_formulas()  # Takes 0.15 s; done here, the fork server does it once for all children.
 
@@ -132,7 +132,7 @@ def decompose(argument: str) -> str:
             capture=metadata.capture,
             estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
-        needed_bytes, _ = needs(tree, task.most_memory_bytes, device)
+        needed_bytes, _ = plan_memory(tree, task.most_memory_bytes, device)
         if needed_bytes > task.memory_bytes:
             return Record(
                 status="too_large",
@@ -206,7 +206,7 @@ def _verify_and_record(
     except DecompositionError:
         streamed = False  # The gates will report what is wrong with the tree.
     else:
-        _, streamed = needs(tree, task.most_memory_bytes, device)
+        _, streamed = plan_memory(tree, task.most_memory_bytes, device)
         if streamed and problem is None:
             shortage = describe_shortage(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
             reason = f"{shortage}; weights are streamed only where kdrun has just written the files"
@@ -230,7 +230,10 @@ def _verify_and_record(
         )
         announce = stages.announce
         verification = verify_directory(
-            directory, options, lambda gate: announce(f"verify: {gate}"), own=problem is not None
+            directory,
+            options,
+            lambda gate: announce(f"verify: {gate}"),
+            trusted=problem is not None,
         )
         composition = verification.gate("composition").verdict
         if problem and not streamed and composition in {Verdict.BROKEN, Verdict.FAILED}:
@@ -247,8 +250,8 @@ def _verify_and_record(
         health=verification.health,
         warnings=verification.warnings,
         peak_device_bytes=_peak_device_bytes(device),
-        findings=findings(verification.gates, MOST_FINDINGS),
-        given_bad_inputs=given_bad_inputs(verification.gates),
+        findings=list_faults(verification.gates, MOST_FINDINGS),
+        given_bad_inputs=components_with_bad_inputs(verification.gates),
         verification=None if write else verification.model_dump(mode="json"),
     )
 

@@ -21,7 +21,7 @@ from runner.prompts import Facts
 from runner.store.key_layout import is_unsafe_name
 from runner.store.result import RESULT_FILE, Figures
 from runner.tree.document import TREE_FILE, Level, Metadata, Tree
-from runner.verify.reading_trees import mode_of, read_tree
+from runner.verify.reading_trees import read_mode, read_tree
 
 ORIGINAL = "original.py"
 _IGNORED_FOLDERS = {"__pycache__", ".git"}
@@ -67,7 +67,7 @@ def copy_delivery(output: Path, build_directory: Path, source: ProblemSource) ->
         return [f"nothing was delivered: {output} is empty", *faults]
     if not (output / ORIGINAL).exists():
         faults.append(f"{ORIGINAL}: is missing; copy the problem's file")
-    mode = mode_of(build_directory) or "eval"
+    mode = read_mode(build_directory) or "eval"
     if mode != source.mode:
         faults.append(f"{TREE_FILE}: metadata say mode {mode!r}, it is run in {source.mode!r}")
     return faults

@@ -1,1 +1,1 @@
-"""Judges one aspect of a decomposition each: steps, self-tests, composition, coverage and so on."""
+"""Judges one aspect of a decomposition in each module: steps, self-tests, coverage and so on."""

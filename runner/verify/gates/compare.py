@@ -1,4 +1,4 @@
-"""Compare two outputs: structure, shapes and dtypes, then values."""
+"""Compares two outputs: structure, shapes and dtypes, then values."""
 
 import math
 from collections.abc import Mapping
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from runner.quantities import pluralize
-from runner.verify.gates.difference import Difference, unequal
+from runner.verify.gates.difference import Difference, mismatch
 from runner.verify.runtime.output_leaves import (
-    Elsewhere,
+    OffloadedTensor,
     all_finite,
     as_tensor,
     is_tensor,
@@ -23,17 +23,17 @@ from runner.verify.runtime.output_leaves import (
 class Tolerance:
     """|actual - expected| <= atol * scale + rtol * |expected|, and below max_diff if there is one.
 
-    The scale is the largest finite magnitude of what is expected, at most 1: an output of 0.02 at
-    most is compared as strictly, relative to it, as one of 20.
+    The scale is the largest finite magnitude among the expected values, at most 1: an output of
+    0.02 at most is compared as strictly, relative to it, as one of 20.
     """
 
     rtol: float
     atol: float
     max_diff: float = math.inf
 
-    def for_values(self, expected: torch.Tensor | Elsewhere) -> "Tolerance":
-        """The tolerance in which atol is multiplied by the scale of these values."""
-        return replace(self, atol=self.atol * _scale(expected)) if self.atol else self
+    def for_values(self, expected: torch.Tensor | OffloadedTensor) -> "Tolerance":
+        """Return the tolerance with atol multiplied by the scale of these values."""
+        return replace(self, atol=self.atol * _largest_magnitude(expected)) if self.atol else self
 
 
 EXACT = Tolerance(0.0, 0.0)
@@ -47,12 +47,12 @@ STEP = {
     torch.float16: _HALF,
     torch.bfloat16: _HALF,
 }
-"""Dtypes that are not here, integers and booleans among them, are compared exactly."""
+"""Tolerances by dtype; other dtypes, integers and booleans among them, are compared exactly."""
 
 COMPOSITION = STEP | {torch.float32: Tolerance(1e-5, 1e-6, max_diff=1e-4)}
 
 VACUOUS = "it would pass with a kernel's output a hundredth larger"
-"""Sentence about a comparison whose negative control goes unnoticed."""
+"""Sentence about a comparison that its negative control passes."""
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -60,169 +60,194 @@ _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def compare(
     expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
 ) -> Difference:
-    """The difference between two outputs: tensors, or nested tuples, lists and dicts of them."""
+    """Return the difference between two outputs: tensors, or nested tuples, lists or dicts."""
     if structure(expected) != structure(actual):
-        return unequal(f"{structure(actual)} instead of {structure(expected)}")
+        return mismatch(f"{structure(actual)} instead of {structure(expected)}")
     total = Difference()
-    for (name, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        total |= _compare_leaf(name, one, other, tolerances)
+    for (name, expected_leaf), (_, actual_leaf) in zip(
+        leaves(expected), leaves(actual), strict=True
+    ):
+        total |= _compare_leaf(name, expected_leaf, actual_leaf, tolerances)
     return total
 
 
 def compare_with_control(
     expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
 ) -> Difference:
-    """The difference, and whether there could have been one."""
-    found = compare(expected, actual, tolerances)
-    if found.reason:
-        return found
-    bitwise = found.bitwise_equal
-    noticed = would_notice(expected, actual, tolerances, bitwise=bitwise)
-    return replace(found, noticed=noticed)
+    """Return the difference, with the result of the negative control if there is none."""
+    difference = compare(expected, actual, tolerances)
+    if difference.reason:
+        return difference
+    bitwise = difference.bitwise_equal
+    noticed = notices_enlarged_output(expected, actual, tolerances, bitwise=bitwise)
+    return replace(difference, noticed=noticed)
 
 
-def differs(expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]) -> bool:
-    """Whether `compare` finds a difference; stops at the first piece that has one."""
+def outputs_differ(
+    expected: object, actual: object, tolerances: Mapping[torch.dtype, Tolerance]
+) -> bool:
+    """Return whether `compare` finds a difference; stop at the first piece that has one."""
     if structure(expected) != structure(actual):
         return True
     pairs = zip(leaves(expected), leaves(actual), strict=True)
     return any(
-        _compare_leaf(name, one, other, tolerances, until_wrong=True).reason
-        for (name, one), (_, other) in pairs
+        _compare_leaf(name, expected_leaf, actual_leaf, tolerances, stop_at_fault=True).reason
+        for (name, expected_leaf), (_, actual_leaf) in pairs
     )
 
 
-def identical(one: object, other: object) -> bool:
-    """Whether two outputs have the same bits, found out at the first piece that has not."""
-    if one is other:
+def are_identical(first: object, second: object) -> bool:
+    """Return whether two outputs have the same bits; stop at the first piece that differs."""
+    if first is second:
         return True
-    if structure(one) != structure(other):
+    if structure(first) != structure(second):
         return False
-    for (_, mine), (_, yours) in zip(leaves(one), leaves(other), strict=True):
-        if not is_tensor(mine):
-            if mine != yours:
+    for (_, first_leaf), (_, second_leaf) in zip(leaves(first), leaves(second), strict=True):
+        if not is_tensor(first_leaf):
+            if first_leaf != second_leaf:
                 return False
             continue
-        if mine is yours or _one_place(mine, yours):
+        if first_leaf is second_leaf or _is_same_memory(first_leaf, second_leaf):
             continue
-        first, second = as_tensor(mine), as_tensor(yours)
-        if tuple(first.shape) != tuple(second.shape) or first.dtype != second.dtype:
+        first_tensor, second_tensor = as_tensor(first_leaf), as_tensor(second_leaf)
+        if (
+            tuple(first_tensor.shape) != tuple(second_tensor.shape)
+            or first_tensor.dtype != second_tensor.dtype
+        ):
             return False
         if not all(
             _same_bits(a.to(b.device), b)
-            for a, b in zip(pieces_of(first), pieces_of(second), strict=True)
+            for a, b in zip(pieces_of(first_tensor), pieces_of(second_tensor), strict=True)
         ):
             return False
     return True
 
 
-def _one_place(one: object, other: object) -> bool:
-    """Whether two tensors are the same numbers in memory."""
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+def _is_same_memory(first: object, second: object) -> bool:
+    """Return whether two tensors are the same numbers in memory."""
+    if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
-    if one.layout != torch.strided or other.layout != torch.strided or not one.numel():
+    if first.layout != torch.strided or second.layout != torch.strided or not first.numel():
         return False
-    mine, yours = (
-        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (one, other)
+    first_memory, second_memory = (
+        (t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_conj(), t.is_neg())
+        for t in (first, second)
     )
-    return mine == yours
+    return first_memory == second_memory
 
 
-def would_notice(
+def notices_enlarged_output(
     expected: object,
     actual: object,
     tolerances: Mapping[torch.dtype, Tolerance],
     *,
     bitwise: bool,
 ) -> bool:
-    """The comparison's negative control: whether an output a hundredth larger is noticed.
+    """Return whether the comparison notices an output a hundredth larger: its negative control.
 
-    Where the outputs are equal to the last bit, one other bit is noticed; else what is outside of
-    the tolerance.
+    If the outputs are equal to the last bit, one other bit counts as noticed; otherwise, an element
+    outside the tolerance.
     """
-    for (_, one), (_, other) in zip(leaves(expected), leaves(actual), strict=True):
-        if not is_tensor(one) or not is_tensor(other):
+    for (_, expected_leaf), (_, actual_leaf) in zip(leaves(expected), leaves(actual), strict=True):
+        if not is_tensor(expected_leaf) or not is_tensor(actual_leaf):
             continue
         if bitwise:
-            if any(not _same_bits(_real(p), _real(scaled(p))) for p in pieces_of(other)):
+            if any(
+                not _same_bits(_as_real(p), _as_real(enlarge(p))) for p in pieces_of(actual_leaf)
+            ):
                 return True
             continue
-        tolerance = tolerances.get(as_tensor(one).dtype, EXACT).for_values(as_tensor(one))
-        for piece, seen in zip(pieces_of(one), pieces_of(other), strict=True):
-            wrong = scaled(seen).to(piece.device)
-            if seen.numel() and _compare_piece(_real(piece), _real(wrong), tolerance).outside:
+        tolerance = tolerances.get(as_tensor(expected_leaf).dtype, EXACT).for_values(
+            as_tensor(expected_leaf)
+        )
+        for expected_piece, actual_piece in zip(
+            pieces_of(expected_leaf), pieces_of(actual_leaf), strict=True
+        ):
+            enlarged = enlarge(actual_piece).to(expected_piece.device)
+            if (
+                actual_piece.numel()
+                and _compare_piece(
+                    _as_real(expected_piece), _as_real(enlarged), tolerance
+                ).outside_count
+            ):
                 return True
     return False
 
 
-def scaled(tensor: torch.Tensor) -> torch.Tensor:
-    """A hundredth more of everything; integers one more, booleans the other way round."""
+def enlarge(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor a hundredth larger; integers plus one, booleans inverted."""
     if tensor.dtype == torch.bool:
         return ~tensor
     if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
         return tensor + 1
-    if tensor.dtype.itemsize == 1:  # 8 bits cannot say a hundredth, nor does torch multiply them
+    if tensor.dtype.itemsize == 1:  # 8 bits cannot hold 1 %, and torch cannot multiply them
         return (tensor.float() * 1.25).to(tensor.dtype)
     return tensor * 1.01
 
 
-def compared_elements(output: object) -> int:
-    """How many numbers an output holds."""
+def count_elements(output: object) -> int:
+    """Return the number of elements in an output."""
     return sum(math.prod(as_tensor(leaf).shape) for _, leaf in leaves(output) if is_tensor(leaf))
 
 
 def _compare_leaf(
     name: str,
-    one: object,
-    other: object,
+    expected_leaf: object,
+    actual_leaf: object,
     tolerances: Mapping[torch.dtype, Tolerance],
     *,
-    until_wrong: bool = False,
+    stop_at_fault: bool = False,
 ) -> Difference:
-    if not is_tensor(one):
-        same = one == other or (one != one and other != other)
-        return Difference() if same else unequal(f"{name} is {other!r} instead of {one!r}")
-    expected, actual = as_tensor(one), as_tensor(other)
+    if not is_tensor(expected_leaf):
+        is_equal = expected_leaf == actual_leaf or (
+            expected_leaf != expected_leaf and actual_leaf != actual_leaf
+        )
+        return (
+            Difference()
+            if is_equal
+            else mismatch(f"{name} is {actual_leaf!r} instead of {expected_leaf!r}")
+        )
+    expected, actual = as_tensor(expected_leaf), as_tensor(actual_leaf)
     if tuple(expected.shape) != tuple(actual.shape):
-        return unequal(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
+        return mismatch(f"{name} has shape {list(actual.shape)} instead of {list(expected.shape)}")
     if expected.dtype != actual.dtype:
-        return unequal(f"{name} is {_name(actual)} instead of {_name(expected)}")
+        return mismatch(f"{name} is {_dtype_text(actual)} instead of {_dtype_text(expected)}")
     for side in (expected, actual):
         if isinstance(side, torch.Tensor) and (side.layout != torch.strided or side.is_quantized):
-            return unequal(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
-    if isinstance(expected, Elsewhere) and isinstance(actual, torch.Tensor):
-        agreed = expected.agrees(actual)
-        if agreed:
-            return agreed
+            return mismatch(f"{name} is not a plain tensor and cannot be compared: {side.layout}")
+    if isinstance(expected, OffloadedTensor) and isinstance(actual, torch.Tensor):
+        known_difference = expected.compare_without_values(actual)
+        if known_difference:
+            return known_difference
     tolerance: Tolerance | None = None
-    seen = _Seen()
+    so_far = _PieceDifference()
     total = 0
     for piece, value in zip(pieces_of(expected), pieces_of(actual), strict=True):
         total += piece.numel()
-        right, given = _real(piece), _real(value.to(piece.device))
-        if _same_bits(right, given):
-            seen.not_finite |= not all_finite(right)
+        expected_piece, actual_piece = _as_real(piece), _as_real(value.to(piece.device))
+        if _same_bits(expected_piece, actual_piece):
+            so_far.not_finite |= not all_finite(expected_piece)
             continue
-        if tolerance is None:  # its scale takes a look at all values
+        if tolerance is None:  # computed only here, since its scale needs a pass over all values
             tolerance = tolerances.get(expected.dtype, EXACT).for_values(expected)
-        seen.add(_compare_piece(right, given, tolerance))
-        if until_wrong and seen.difference(name, total, tolerance).reason:
+        so_far.add(_compare_piece(expected_piece, actual_piece, tolerance))
+        if stop_at_fault and so_far.difference(name, total, tolerance).reason:
             break
-    return seen.difference(name, total, tolerance or EXACT)
+    return so_far.difference(name, total, tolerance or EXACT)
 
 
-def _real(piece: torch.Tensor) -> torch.Tensor:
-    """Complex numbers as pairs of real ones."""
+def _as_real(piece: torch.Tensor) -> torch.Tensor:
+    """Return complex numbers as pairs of real ones, other tensors unchanged."""
     piece = piece.resolve_conj()
     return torch.view_as_real(piece) if piece.dtype.is_complex else piece
 
 
-def _scale(expected: torch.Tensor | Elsewhere) -> float:
-    """The largest finite magnitude, at most 1; found at the first piece that has 1."""
+def _largest_magnitude(expected: torch.Tensor | OffloadedTensor) -> float:
+    """Return the largest finite magnitude, at most 1; stop at the first piece that reaches 1."""
     largest = 0.0
     for piece in pieces_of(expected):
         if piece.numel():
-            sizes = _real(piece).abs().nan_to_num_(0.0, 0.0, 0.0)
+            sizes = _as_real(piece).abs().nan_to_num_(0.0, 0.0, 0.0)
             largest = max(largest, float(sizes.max()))
         if largest >= 1.0:
             return 1.0
@@ -230,77 +255,79 @@ def _scale(expected: torch.Tensor | Elsewhere) -> float:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """One piece, or all of a tensor so far."""
+class _PieceDifference:
+    """Difference of one piece, or of all pieces of a tensor so far."""
 
     max_diff: float = 0.0
     bitwise_equal: bool = True
-    outside: int = 0
-    """Elements outside the tolerance."""
-    patterns: int = 0
-    """Elements that are NaN or infinite on one side, or differently on both."""
+    outside_count: int = 0
+    """Number of elements outside the tolerance."""
+    nan_mismatches: int = 0
+    """Number of elements that are NaN or infinite on one side, or differently on both."""
     not_finite: bool = False
 
-    def add(self, other: "_Seen") -> None:
-        self.max_diff = max(self.max_diff, other.max_diff)
-        self.bitwise_equal &= other.bitwise_equal
-        self.outside += other.outside
-        self.patterns += other.patterns
-        self.not_finite |= other.not_finite
+    def add(self, part: "_PieceDifference") -> None:
+        self.max_diff = max(self.max_diff, part.max_diff)
+        self.bitwise_equal &= part.bitwise_equal
+        self.outside_count += part.outside_count
+        self.nan_mismatches += part.nan_mismatches
+        self.not_finite |= part.not_finite
 
     def difference(self, name: str, total: int, tolerance: Tolerance) -> Difference:
         reason = None
-        if self.patterns:
-            reason = f"{name} is NaN or infinite in other places: {self.patterns} of {total}"
-        elif self.outside:
-            where = f"{self.outside} of {pluralize(total, 'element')}"
-            reason = f"{name} differs by {self.max_diff:.3g}, {where}"
+        if self.nan_mismatches:
+            reason = f"{name} is NaN or infinite in other places: {self.nan_mismatches} of {total}"
+        elif self.outside_count:
+            extent = f"{self.outside_count} of {pluralize(total, 'element')}"
+            reason = f"{name} differs by {self.max_diff:.3g}, {extent}"
         elif not (self.max_diff < tolerance.max_diff or self.max_diff == 0.0):
             reason = f"{name} differs by {self.max_diff:.3g}, allowed is {tolerance.max_diff:g}"
         return Difference(self.max_diff, self.bitwise_equal, reason, self.not_finite)
 
 
-def _compare_piece(expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance) -> _Seen:
-    """The difference of two pieces of which some bit differs, or may."""
+def _compare_piece(
+    expected: torch.Tensor, actual: torch.Tensor, tolerance: Tolerance
+) -> _PieceDifference:
+    """Return the difference of two pieces in which some bit may differ."""
     if not expected.dtype.is_floating_point:
         different = expected != actual
-        wide = torch.float64
-        largest = float((expected.to(wide) - actual.to(wide)).abs().max())
+        wide_dtype = torch.float64
+        largest = float((expected.to(wide_dtype) - actual.to(wide_dtype)).abs().max())
         count = int(different.sum())
-        return _Seen(max(largest, 1.0) if count else 0.0, count == 0, count)
+        return _PieceDifference(max(largest, 1.0) if count else 0.0, count == 0, count)
     if expected.dtype.itemsize < 4:
         expected, actual = expected.float(), actual.float()
-    same = (expected == actual) | (expected.isnan() & actual.isnan())
-    diff = (actual - expected).abs_().masked_fill_(same, 0.0)
-    odd = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
-    allowed = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
-    outside = (~(diff <= allowed)).logical_and_(~same).logical_or_(odd)
-    patterns = int(odd.sum())
-    return _Seen(
+    is_equal = (expected == actual) | (expected.isnan() & actual.isnan())
+    diff = (actual - expected).abs_().masked_fill_(is_equal, 0.0)
+    is_unmatched = ~torch.isfinite(diff)  # a NaN or an infinity that the other side does not have
+    limits = expected.abs().mul_(tolerance.rtol).add_(tolerance.atol)
+    is_outside = (~(diff <= limits)).logical_and_(~is_equal).logical_or_(is_unmatched)
+    patterns = int(is_unmatched.sum())
+    return _PieceDifference(
         math.inf if patterns else float(diff.max()),
         False,
-        int(outside.sum()),
+        int(is_outside.sum()),
         patterns,
         not all_finite(expected),
     )
 
 
-def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    bits = _BITS.get(one.dtype.itemsize)
-    if bits is None or one.dtype == torch.bool:
-        return torch.equal(one, other)
-    one, other = (t.resolve_conj().resolve_neg() for t in (one, other))
-    if one.shape == other.shape and _in_words(one) and _in_words(other):
-        return torch.equal(one.view(-1).view(torch.int64), other.view(-1).view(torch.int64))
-    return torch.equal(one.view(bits), other.view(bits))
+def _same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    bits = _BITS.get(first.dtype.itemsize)
+    if bits is None or first.dtype == torch.bool:
+        return torch.equal(first, second)
+    first, second = (t.resolve_conj().resolve_neg() for t in (first, second))
+    if first.shape == second.shape and _is_word_aligned(first) and _is_word_aligned(second):
+        return torch.equal(first.view(-1).view(torch.int64), second.view(-1).view(torch.int64))
+    return torch.equal(first.view(bits), second.view(bits))
 
 
-def _in_words(tensor: torch.Tensor) -> bool:
-    """Whether its numbers can be read 8 bytes at a time, which takes half the time."""
+def _is_word_aligned(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor can be read 8 bytes at a time, which takes half the time."""
     size, begin = tensor.numel(), tensor.storage_offset()
     itemsize = tensor.dtype.itemsize
     return tensor.is_contiguous() and not (size * itemsize % 8 or begin * itemsize % 8)
 
 
-def _name(tensor: object) -> str:
+def _dtype_text(tensor: object) -> str:
     return str(getattr(tensor, "dtype", "?")).removeprefix("torch.")

@@ -1,7 +1,7 @@
-"""This file knows about the composition gate: kernels put together again against the original.
+"""Judges the composition: a model made of kernel files alone, compared with the original.
 
-The original runs, then what replaces it, on the same inputs and on the very same weights. Never do
-the activations of two models exist at once.
+The original runs first, then its replacement, on the same inputs and on the same weight tensors.
+The activations of two models never exist at once.
 """
 
 from collections import Counter
@@ -26,150 +26,159 @@ from runner.verify.gates.compare import (
     COMPOSITION,
     VACUOUS,
     compare_with_control,
-    compared_elements,
+    count_elements,
 )
 from runner.verify.gates.coverage import (
-    calls_of_the_author,
+    collect_author_calls,
+    compare_coverage,
     coverage_fault,
-    covered,
-    unread,
+    unread_weight_fault,
     work_of,
 )
 from runner.verify.gates.difference import Difference
 from runner.verify.gates.health import (
     UNEXAMINED,
     Health,
-    blindness,
     constant_output,
+    find_blind_spots,
     fingerprint,
     inputs_without_effect,
     weights_without_effect,
 )
-from runner.verify.gates.parent_source import parent_fault, parsed
-from runner.verify.gates.power import MODEL, Comparison, PowerGate, comparable
+from runner.verify.gates.parent_source import parent_fault, parse_file
+from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.root import RootGate
 from runner.verify.gates.self_test import (
     SelfTests,
-    components_in,
-    documented,
-    held_outside,
-    nothing_computed,
-    same_layout,
-    shown,
-    what_ran,
+    count_operation_names,
+    documented_inputs,
+    find_components,
+    forbid_computation,
+    format_metas,
+    has_same_layout,
+    outside_tensor_fault,
 )
 from runner.verify.gates.steps import StepGate
-from runner.verify.gates.training_state import state_fault
+from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
-    held_weights,
-    map_fault,
-    state_after,
-    table_of,
-    transfer,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+    transfer_weights,
+    weight_map_fault,
 )
-from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, as_names
-from runner.verify.loading_files import AnyFiles, AnyProblem, CannotJudge, attribute, foreign_code
+from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, require_name_map
+from runner.verify.loading_files import (
+    AnyFiles,
+    AnyProblem,
+    CannotJudge,
+    foreign_code,
+    require_attribute,
+)
 from runner.verify.original_check import describe_inputs
-from runner.verify.runtime.disk_cache import Spill
-from runner.verify.runtime.operation_watch import Call, Event
-from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.operation_watch import ComponentCall, Event
+from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, Inputs, SharedInputs
 
-_SHOWN = 5
-"""Files that a note names."""
+_MAX_NAMED_FILES = 5
+"""Number of files that a remark names."""
 
 
 class CompositionGate:
-    """The whole model; its first trial serves rules, weights, coverage and health too."""
+    """Judges the whole model; its first trial also serves rules, weights, coverage and health."""
 
     def __init__(
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: Bench,
-        spill: Spill,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         tests: SelfTests,
         power: PowerGate,
         steps: StepGate,
         findings: Findings,
     ) -> None:
-        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
         self.tests, self.power, self.steps, self.findings = tests, power, steps, findings
-        self._root = RootGate(files, layout, bench, spill, tests, steps, findings)
+        self._root = RootGate(files, layout, runner, disk_cache, tests, steps, findings)
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
-        self.as_the_author_calls: set[str] = set()
-        """Kernel files that do what one call of a function or module of the author's does."""
-        self.one_in_the_model: set[str] = set()
-        """Kernel files that make one operation there; others are of what depends on no input."""
-        self._marks: set[object] = set()
+        self.author_call_kernels: set[str] = set()
+        """Kernel files that do the same as one call of a function or module of the author's."""
+        self.single_operation_kernels: set[str] = set()
+        """Kernel files that run at most one operation on an input in each call by the model."""
+        self._fingerprints: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
-        self._self_tests: Callable[[], None] = lambda: None
+        self._run_self_tests: Callable[[], None] = lambda: None
 
-    def judge(self, self_tests: Callable[[], None], missing: frozenset[str]) -> None:
-        """Judge the whole. `self_tests` are left to do after the root's step.
+    def judge(self, run_self_tests: Callable[[], None], missing_packages: frozenset[str]) -> None:
+        """Judge the whole model; `run_self_tests` is called after the root's step.
 
-        `missing`: packages that the original imports and that were not here before any file ran.
+        `missing_packages`: packages that the original imports and that were not installed before
+        any file ran.
 
         Raises:
             ProblemError: the original needs one of them, and nothing else is wrong so far.
         """
         findings = self.findings
-        self._self_tests = self_tests
-        with findings.judging("rules", COMPOSITION_TEST):
-            tree = parsed(self.bench.directory / COMPOSITION_TEST, COMPOSITION_TEST)
+        self._run_self_tests = run_self_tests
+        with findings.record_cannot_judge("rules", COMPOSITION_TEST):
+            tree = parse_file(self.runner.directory / COMPOSITION_TEST, COMPOSITION_TEST)
             if fault := parent_fault(tree, "ComposedModel"):
-                findings.found("rules", COMPOSITION_TEST, fault)
+                findings.record_verdict("rules", COMPOSITION_TEST, fault)
         try:
-            problem = self._original(missing)
-            with foreign_code("the composition", self.bench.directory):
+            problem = self._load_original(missing_packages)
+            with foreign_code("the composition", self.runner.directory):
                 total = self._compare(problem)
         except CannotJudge as error:
-            self._root.close()
-            findings.broken("composition", MODEL, str(error))
+            self._root.close_step()
+            findings.record_broken("composition", MODEL, str(error))
             for gate in ("rules", "weights", "coverage"):
                 component = COMPOSITION_TEST if gate == "rules" else MODEL
-                if not findings.has(gate, component):
-                    findings.broken(gate, component, f"the composition did not run: {error}")
+                if not findings.has_verdict(gate, component):
+                    findings.record_broken(gate, component, f"the composition did not run: {error}")
             return
-        self._root.close()
+        self._root.close_step()
         findings.composition = total
-        if not findings.has("composition", MODEL):
-            findings.compared("composition", MODEL, total)
-        self._health(total)
+        if not findings.has_verdict("composition", MODEL):
+            findings.record_comparison("composition", MODEL, total)
+        self._note_health(total)
 
     def _compare(self, problem: AnyProblem) -> Difference:
-        directory = self.bench.directory
-        with nothing_computed(COMPOSITION_TEST, self.bench, self.findings):
+        directory = self.runner.directory
+        with forbid_computation(COMPOSITION_TEST, self.runner, self.findings):
             test = self.files.load(directory / COMPOSITION_TEST)
-        attribute(test, "ComposedModel", directory)
-        mapping = as_names(attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS")
+        require_attribute(test, "ComposedModel", directory)
+        mapping = require_name_map(
+            require_attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS"
+        )
         total = Difference()
-        for trial in range(self.bench.options.seeds):
+        for trial in range(self.runner.options.seeds):
             try:
-                total |= self._trial(problem, test, mapping, trial)
-            except ValuesNeeded:
-                with self.spill.values():
-                    total |= self._trial(problem, test, mapping, trial)
+                total |= self._run_trial(problem, test, mapping, trial)
+            except MissingValuesError:
+                with self.disk_cache.storing_values():
+                    total |= self._run_trial(problem, test, mapping, trial)
             if total.reason:
                 break
         return total
 
-    def _original(self, missing: frozenset[str]) -> AnyProblem:
-        directory = self.bench.directory
+    def _load_original(self, missing_packages: frozenset[str]) -> AnyProblem:
+        directory = self.runner.directory
         try:
-            with foreign_code(ORIGINAL, directory), self.bench.default_dtype(ORIGINAL):
+            with foreign_code(ORIGINAL, directory), self.runner.default_dtype(ORIGINAL):
                 return self.files.problem()
         except CannotJudge as error:
             cause = error.__cause__
             if not isinstance(cause, MissingError) or not self.findings.all_good:
                 raise
             package = str(getattr(cause.__cause__, "name", "")).partition(".")[0]
-            if package not in missing:
+            if package not in missing_packages:
                 raise
             packages = self.layout.tree.metadata.packages if self.layout.tree else {}
             if not is_checkout(packages.get(package, "")):
@@ -177,249 +186,299 @@ class CompositionGate:
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
             raise ProblemError(cause.path, cause.reason, hint=hint) from error
 
-    def _trial(
+    def _run_trial(
         self, problem: AnyProblem, test: ModuleType, mapping: dict[str, str], trial: int
     ) -> Difference:
-        bench, findings = self.bench, self.findings
-        inputs = SharedInputs(lambda: self._draw(problem, trial))
-        expected, held, known, seen, state = self._run_original(problem, mapping, inputs, trial)
+        runner, findings = self.runner, self.findings
+        inputs = SharedInputs(lambda: self._draw_inputs(problem, trial))
+        expected, weights, weight_table, original_run, buffers = self._run_original(
+            problem, mapping, inputs, trial
+        )
         if trial == 0:
-            self._root.test_itself(inputs)
-        self._root.judge(expected, held, known, inputs, trial)
+            self._root.judge_own_inputs(inputs)
+        self._root.judge(expected, weights, weight_table, inputs, trial)
         if trial == 0:
-            with findings.gate("self-test"):
-                self._self_tests()
-        with nothing_computed(COMPOSITION_TEST, bench, findings):
-            composed = bench.build_bare(
+            with findings.time_gate("self-test"):
+                self._run_self_tests()
+        with forbid_computation(COMPOSITION_TEST, runner, findings):
+            composed_model = runner.build_bare(
                 f"{COMPOSITION_TEST}: ComposedModel",
                 lambda: test.__dict__["ComposedModel"](),
                 trial,
             )
-        if seen:
-            unused = frozenset(known.entries) - seen.weights_used
-            fault = map_fault(mapping, table_of(composed), known, unused)
-            findings.found("weights", MODEL, fault)
-        with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", bench.directory):
-            transfer(held, composed, mapping)
-        places = {name: storage_of(tensor) for name, tensor in held.items()}
-        del held
-        found = self._kernels(composed) if trial == 0 else {}
-        recording = self.power.recording(MODEL, found) if trial == 0 else None
-        waited = {file for _, file in found.values() if self._root.witness.waits_for(file)}
-        actual, ran = self._run_composed(composed, found, inputs, trial, recording)
-        self.kernels_not_finite |= waited & self.tests.not_finite.keys()  # seen in this very run
-        left = state_fault(state, composed, mapping)
+        if original_run:
+            unused_names = frozenset(weight_table.entries) - original_run.weights_used
+            fault = weight_map_fault(
+                mapping, describe_weights(composed_model), weight_table, unused_names
+            )
+            findings.record_verdict("weights", MODEL, fault)
+        with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
+            transfer_weights(weights, composed_model, mapping)
+        storages = {name: storage_of(tensor) for name, tensor in weights.items()}
+        del weights
+        kernels = self._find_kernels(composed_model) if trial == 0 else {}
+        recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
+        reused_kernels = {
+            file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
+        }
+        actual, composed_run = self._run_composed(composed_model, kernels, inputs, trial, recording)
+        # These kernels have their self-test in this very run.
+        self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
+        buffer_difference = compare_state(buffers, composed_model, mapping)
         if recording is None:
-            del composed
-        if seen and ran:
-            self._judge_run(seen, ran)
-            findings.found("weights", MODEL, unread(mapping, places, seen, ran))
-        difference = compare_with_control(expected, actual, COMPOSITION) | left
-        if difference.reason is None and compared_elements(expected) == 0:
+            del composed_model
+        if original_run and composed_run:
+            self._judge_run(original_run, composed_run)
+            findings.record_verdict(
+                "weights", MODEL, unread_weight_fault(mapping, storages, original_run, composed_run)
+            )
+        difference = compare_with_control(expected, actual, COMPOSITION) | buffer_difference
+        if difference.reason is None and count_elements(expected) == 0:
             reason = "the output holds no numbers: no difference could have been seen"
-            findings.vacuous("composition", MODEL, reason, difference)
-        if recording and seen and ran and comparable(difference, ran.trace.outside):
-            what = f"{COMPOSITION_TEST}: forward"
+            findings.record_vacuous("composition", MODEL, reason, difference)
+        if (
+            recording
+            and original_run
+            and composed_run
+            and can_be_seen_to_fail(difference, composed_run.trace.parent_faults)
+        ):
+            label = f"{COMPOSITION_TEST}: forward"
             self.power.judge(
                 Comparison(
                     MODEL,
-                    {path: file for path, (_, file) in found.items()},
-                    {path: module for path, (module, _) in found.items()},
-                    lambda: bench.forward(what, composed, inputs.get(), trial)[0],
+                    {path: file for path, (_, file) in kernels.items()},
+                    {path: module for path, (module, _) in kernels.items()},
+                    lambda: runner.forward(label, composed_model, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
                     difference.bitwise_equal,
                     COMPOSITION,
-                    seen.computes_for_nothing,
+                    original_run.computes_for_nothing,
                 ),
                 recording,
             )
-        if waited and recording is None:
+        if reused_kernels and recording is None:
             del actual
-            for component in sorted(waited):
-                findings.found("rules", component, self._watch.kept())
+            for component in sorted(reused_kernels):
+                findings.record_verdict("rules", component, self._watch.retained_tensor_fault())
         return difference
 
-    def _draw(self, problem: AnyProblem, trial: int) -> Inputs:
-        return self.bench.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
+    def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
+        return self.runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
 
     def _run_original(
         self, problem: AnyProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
-    ) -> tuple[object, Weights, WeightTable, Seen | None, Weights]:
-        bench = self.bench
-        model = bench.build(f"{ORIGINAL}: Model", problem.build, trial)
-        if bench.beside:
-            bench.beside.original_built(model, trial)
-        bench.vary(model, trial, frozenset(mapping.values()))
-        known, held = table_of(model), held_weights(model)
-        given = inputs.get()
-        watch = bench.watch(model) if trial == 0 else None
+    ) -> tuple[object, Weights, WeightTable, ForwardObservation | None, Weights]:
+        runner = self.runner
+        model = runner.build(f"{ORIGINAL}: Model", problem.build, trial)
+        if runner.standalone:
+            runner.standalone.original_built(model, trial)
+        runner.vary(model, trial, frozenset(mapping.values()))
+        weight_table, weights = describe_weights(model), snapshot_weights(model)
+        model_inputs = inputs.get()
+        watch = runner.make_watch(model) if trial == 0 else None
         try:
-            output, seen = bench.forward(f"{ORIGINAL}: forward", model, given, trial, watch)
+            output, observation = runner.forward(
+                f"{ORIGINAL}: forward", model, model_inputs, trial, watch
+            )
         except CannotJudge as error:
-            inputs_of = f"inputs of seed {bench.options.seed + trial}"
-            raise CannotJudge(f"{error}; {inputs_of}: {describe_inputs(given)}") from error
-        state = state_after(model) if bench.options.mode == "train" else {}
-        with foreign_code(f"{ORIGINAL}: forward", bench.directory):
+            drawn_from = f"inputs of seed {runner.options.seed + trial}"
+            raise CannotJudge(f"{error}; {drawn_from}: {describe_inputs(model_inputs)}") from error
+        buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        with foreign_code(f"{ORIGINAL}: forward", runner.directory):
             check_outputs(problem.problem, output)
-        del given
-        expected = self.spill.keep(output)
-        self._marks.add(fingerprint(expected))
-        if seen:
-            self._examine(problem, model, inputs, output, expected is output, seen)
-        return expected, held, known, seen, state
+        del model_inputs
+        expected = self.disk_cache.store(output)
+        self._fingerprints.add(fingerprint(expected))
+        if observation:
+            self._examine_output(problem, model, inputs, output, expected is output, observation)
+        return expected, weights, weight_table, observation, buffers
 
-    def _examine(
+    def _examine_output(
         self,
         problem: AnyProblem,
         model: nn.Module,
         inputs: SharedInputs,
         output: Any,
         is_small: bool,
-        seen: Seen,
+        observation: ForwardObservation,
     ) -> None:
         findings = self.findings
-        for warning in inputs_without_effect(seen):
+        for warning in inputs_without_effect(observation):
             findings.warn(warning)
-        for note in weights_without_effect(seen, model):
+        for note in weights_without_effect(observation, model):
             findings.note(note)
         constant = constant_output(output)
         if constant:
             findings.warn(constant)
             return
-        if not is_small or self.bench.streaming:
+        if not is_small or self.runner.streaming:
             findings.not_examined = [UNEXAMINED]
         else:
             try:
-                health = blindness(
-                    self.bench, model, inputs, output, seen, lambda t: self._draw(problem, t)
+                health = find_blind_spots(
+                    self.runner,
+                    model,
+                    inputs,
+                    output,
+                    observation,
+                    lambda t: self._draw_inputs(problem, t),
                 )
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
-                health = Health(not_examined=[UNEXAMINED])  # it takes more than the gates do
+                health = Health(not_examined=[UNEXAMINED])  # the gates need less
             for note in health.notes:
                 findings.note(note)
             findings.not_examined = health.not_examined
 
-    def _kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
-        """Module path -> module of a kernel, and its file."""
-        directory = self.bench.directory
-        found = components_in(model, directory / KERNEL_FOLDER, directory)
-        if not found:
-            self.findings.found("rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/")
-        self.findings.found("rules", COMPOSITION_TEST, held_outside(model, found))
-        return found
+    def _find_kernels(self, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+        """Return module path -> (module, file) of each kernel in the composed model."""
+        directory = self.runner.directory
+        kernels = find_components(model, directory / KERNEL_FOLDER, directory)
+        if not kernels:
+            self.findings.record_verdict(
+                "rules", COMPOSITION_TEST, f"uses no class of {KERNEL_FOLDER}/"
+            )
+        self.findings.record_verdict(
+            "rules", COMPOSITION_TEST, outside_tensor_fault(model, kernels)
+        )
+        return kernels
 
     def _run_composed(
         self,
         model: nn.Module,
-        found: dict[str, tuple[nn.Module, str]],
+        kernels: dict[str, tuple[nn.Module, str]],
         inputs: SharedInputs,
         trial: int,
         recording: Recording | None,
-    ) -> tuple[object, Seen | None]:
-        what = f"{COMPOSITION_TEST}: forward"
-        given = inputs.get()
+    ) -> tuple[object, ForwardObservation | None]:
+        label = f"{COMPOSITION_TEST}: forward"
+        model_inputs = inputs.get()
         if trial:
-            return self.bench.forward(what, model, given, trial)
-        names = {path: file for path, (_, file) in found.items()}
-        modules = {path: module for path, (module, _) in found.items()}
-        watch = self._watch = self.bench.watch(model)
+            return self.runner.forward(label, model, model_inputs, trial)
+        names = {path: file for path, (_, file) in kernels.items()}
+        modules = {path: module for path, (module, _) in kernels.items()}
+        watch = self._watch = self.runner.make_watch(model)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
-        below = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
+        suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
-            self._root.witness.watching(modules, names, given, repeated=False),
-            recording.taking() if recording else nullcontext(),
-            watch.components(found, names, frozenset(self.tests.not_finite) | below),
+            self._root.self_test_reuse.watch_kernels(modules, names, model_inputs, repeated=False),
+            recording.record_calls() if recording else nullcontext(),
+            watch.watch_components(
+                kernels, names, frozenset(self.tests.not_finite) | suspect_kernels
+            ),
         ):
-            output, seen = self.bench.forward(what, model, given, trial, watch)
+            output, observation = self.runner.forward(label, model, model_inputs, trial, watch)
         self.kernels_not_finite = watch.trace.not_finite
-        return output, seen
+        return output, observation
 
-    def _judge_run(self, seen: Seen, ran: Seen) -> None:
-        findings, trace = self.findings, ran.trace
-        outside = trace.outside[0] if trace.outside else None
-        findings.found("rules", COMPOSITION_TEST, outside)
-        for component, what in trace.faults.items():
-            findings.found("rules", component, what)
-        coverage = covered(MODEL, seen, ran)
-        findings.cover(coverage)
-        findings.found("coverage", MODEL, coverage_fault(coverage))
-        authors = calls_of_the_author(seen.trace.events)
+    def _judge_run(
+        self, original_run: ForwardObservation, composed_run: ForwardObservation
+    ) -> None:
+        findings, trace = self.findings, composed_run.trace
+        first_fault = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", COMPOSITION_TEST, first_fault)
+        for component, component_fault in trace.component_faults.items():
+            findings.record_verdict("rules", component, component_fault)
+        coverage = compare_coverage(MODEL, original_run, composed_run)
+        findings.record_coverage(coverage)
+        findings.record_verdict("coverage", MODEL, coverage_fault(coverage))
+        author_calls = collect_author_calls(original_run.trace.events)
         for component in sorted({call.component for call in trace.calls} | self._kernel_files()):
             calls = [call for call in trace.calls if call.component == component]
-            if all(work_of(trace.events[slice(*c.operations)]) in authors for c in calls):
-                self.as_the_author_calls.add(component)
-            if all(_one(trace.events[slice(*c.operations)]) for c in calls):
-                self.one_in_the_model.add(component)
+            if all(work_of(trace.events[slice(*c.event_span)]) in author_calls for c in calls):
+                self.author_call_kernels.add(component)
+            if all(_has_one_operation(trace.events[slice(*c.event_span)]) for c in calls):
+                self.single_operation_kernels.add(component)
             self._judge_calls(component, calls, self.layout.nodes(component))
             self._judge_kernel(component, calls, trace.events)
         if self._other_strides:
-            files, more = self._other_strides[:_SHOWN], len(self._other_strides) - _SHOWN
-            rest = f" and {more} more" if more > 0 else ""
-            told = f"in the model other strides than in their own inputs: {', '.join(files)}{rest}"
-            self.findings.note(told)
+            files, hidden_count = (
+                self._other_strides[:_MAX_NAMED_FILES],
+                len(self._other_strides) - _MAX_NAMED_FILES,
+            )
+            suffix = f" and {hidden_count} more" if hidden_count > 0 else ""
+            remark = (
+                f"in the model other strides than in their own inputs: {', '.join(files)}{suffix}"
+            )
+            self.findings.note(remark)
 
     def _kernel_files(self) -> set[str]:
         return {path for path in self.layout.components if self.layout.is_kernel(path)}
 
-    def _judge_calls(self, component: str, calls: list[Call], nodes: list[Node]) -> None:
-        """A kernel file's uses, against the tree's instances of it and its own inputs."""
+    def _judge_calls(self, component: str, calls: list[ComponentCall], nodes: list[Node]) -> None:
+        """Compare a kernel file's calls with the tree's instances of it and with its own inputs."""
         contract = self.tests.contracts.get(component)
         for call in calls:
             if contract and contract.inputs != call.inputs:
-                self.findings.found(
+                self.findings.record_verdict(
                     "self-test",
                     component,
-                    f"get_inputs() gives {shown(contract.inputs)}, in the model it is called with"
-                    f" {shown(call.inputs)}",
+                    f"get_inputs() gives {format_metas(contract.inputs)},"
+                    f" in the model it is called with {format_metas(call.inputs)}",
                 )
         if self.layout.tree is None:
             return
         fault = None
         if len(calls) != len(nodes):
-            often, have = pluralize(len(calls), "time"), pluralize(len(nodes), "instance")
-            fault = f"runs {often}, the tree has {have}"
-        elif Counter(call.inputs for call in calls) != Counter(map(documented, nodes)):
+            call_count, node_count = (
+                pluralize(len(calls), "time"),
+                pluralize(len(nodes), "instance"),
+            )
+            fault = f"runs {call_count}, the tree has {node_count}"
+        elif Counter(call.inputs for call in calls) != Counter(map(documented_inputs, nodes)):
             fault = "runs on other inputs than the tree says"
-        self.findings.found("coverage", component, fault)
+        self.findings.record_verdict("coverage", component, fault)
         strides = {call.strides for call in calls}
         if contract and any(
-            not all(map(same_layout, [s for s, _ in contract.inputs], contract.strides, real))
-            for real in strides
+            not all(
+                map(
+                    has_same_layout, [s for s, _ in contract.inputs], contract.strides, call_strides
+                )
+            )
+            for call_strides in strides
         ):
             self._other_strides.append(component)
 
-    def _judge_kernel(self, component: str, calls: list[Call], events: list[Event]) -> None:
-        """A kernel in the model against its file alone, where it gets the same inputs in both."""
+    def _judge_kernel(
+        self, component: str, calls: list[ComponentCall], events: list[Event]
+    ) -> None:
+        """Compare a kernel's operations in the model with those on its own, equal inputs."""
         contract = self.tests.contracts.get(component)
         if contract is None or contract.operations is None:
             return
         shapes = [shape for shape, _ in contract.inputs]
         for call in calls:
-            same = contract.inputs == call.inputs and all(
-                map(same_layout, shapes, contract.strides, call.strides)
+            has_same_inputs = contract.inputs == call.inputs and all(
+                map(has_same_layout, shapes, contract.strides, call.strides)
             )
-            seen = events[slice(*call.operations)]
-            ran, alone = what_ran(seen), contract.operations
-            # an input that the model computes from nothing makes what reads it a constant there
-            less = alone - what_ran(seen, constants=True)
-            if same and (less or ran - alone):
-                told = f"{_names(ran)} in the model, {_names(contract.operations)} by itself"
-                self.findings.found("rules", component, f"runs {told}")
+            call_events = events[slice(*call.event_span)]
+            model_operations, own_operations = (
+                count_operation_names(call_events),
+                contract.operations,
+            )
+            # Where the model computes an input from constants, the kernel's operations on it are
+            # constant too.
+            missing_operations = own_operations - count_operation_names(call_events, constants=True)
+            if has_same_inputs and (missing_operations or model_operations - own_operations):
+                comparison = (
+                    f"{_format_names(model_operations)} in the model,"
+                    f" {_format_names(contract.operations)} by itself"
+                )
+                self.findings.record_verdict("rules", component, f"runs {comparison}")
 
-    def _health(self, total: Difference) -> None:
+    def _note_health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
             self.findings.warn(f"the composition is vacuous: {VACUOUS}")
         if total.not_finite:
             self.findings.warn("the output holds NaN or infinity")
-        if len(self._marks) == 1 and self.bench.options.seeds > 1 and total.reason is None:
+        if len(self._fingerprints) == 1 and self.runner.options.seeds > 1 and total.reason is None:
             self.findings.warn("the output is the same for every seed")
 
 
-def _one(events: list[Event]) -> bool:
+def _has_one_operation(events: list[Event]) -> bool:
     return sum(not event.constant for event in events) <= 1
 
 
-def _names(operations: Counter[str]) -> str:
+def _format_names(operations: Counter[str]) -> str:
     return " + ".join(sorted(operations.elements())[:6]) or "nothing"

@@ -1,152 +1,175 @@
-"""This file knows about the multiset of compute operations: the original's against the kernels'."""
+"""Compares the multiset of compute operations of the original with that of the kernels."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import gcd, prod
 
 from runner.quantities import pluralize
-from runner.verify.gates.operation_identity import Operation
+from runner.verify.gates.operation_identity import DispatchedOperation
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.runtime.operation_watch import Event
-from runner.verify.runtime.runner import Seen
+from runner.verify.runtime.runner import ForwardObservation
 
-_SHOWN_PLACES = 3
-Work = frozenset[tuple[Operation, int]]
-"""Operations and how often each ran."""
+_MAX_LINES = 3
+Work = frozenset[tuple[DispatchedOperation, int]]
+"""Operations, each with the number of times that it ran."""
 
 
-def covered(component: str, original: Seen, kernels: Seen) -> Coverage:
-    """Compare what two forwards computed.
+def compare_coverage(
+    component: str, original: ForwardObservation, kernels: ForwardObservation
+) -> Coverage:
+    """Return the coverage of one forward by another.
 
-    What depends on no input and no weight may be recomputed or not. What reaches no output of the
-    original may be left out. What the original computes in place on a part of a tensor, a program
-    without writes copies back into the whole. Where it writes into a tensor that does not lie row
-    by row, such a program makes one that may, so that copies which only reorder it come and go.
-    What reaches no output of the kernels is not found in them.
+    Operations that depend on no input and no weight may be recomputed or not. Operations that reach
+    no output of the original may be left out; operations that reach no output of the kernels do not
+    count as found. If the original computes in place on a part of a tensor, a program without
+    writes copies the result back into the whole. If it writes into a tensor that is not row-major,
+    such a program creates one that may be, so copies that only reorder it may appear or vanish.
     """
-    live = [
+    live_events = [
         (e, a) for e, a in zip(original.trace.events, original.alive, strict=True) if not e.constant
     ]
-    required = [event for event, alive in live if alive]
-    unused = [event for event, alive in live if not alive]
-    also = zip(kernels.trace.events, kernels.alive, strict=True)
-    ran = [(event, alive) for event, alive in also if not event.constant]
-    wanted, optional, have = _counts(required), _counts(unused), _counts(e for e, _ in ran)
-    reaching = _counts(event for event, alive in ran if alive)
-    optional.update(e.operation for e in original.trace.events if e.constant)
-    optional.update(
-        Operation("copy", e.operation.outputs, (), e.operation.outputs)
-        for e, _ in live
+    required_events = [event for event, alive in live_events if alive]
+    unused_events = [event for event, alive in live_events if not alive]
+    pairs = zip(kernels.trace.events, kernels.alive, strict=True)
+    kernel_events = [(event, alive) for event, alive in pairs if not event.constant]
+    required_counts, optional_counts, kernel_counts = (
+        _count_operations(required_events),
+        _count_operations(unused_events),
+        _count_operations(e for e, _ in kernel_events),
+    )
+    reaching_counts = _count_operations(event for event, alive in kernel_events if alive)
+    optional_counts.update(e.operation for e in original.trace.events if e.constant)
+    optional_counts.update(
+        DispatchedOperation("copy", e.operation.outputs, (), e.operation.outputs)
+        for e, _ in live_events
         if e.into_part
     )
-    relaid = {_size(e.operation) for e, _ in live if e.relaid}
+    strided_sizes = {_result_size(e.operation) for e, _ in live_events if e.into_strided}
 
-    def without(counts: Counter[Operation]) -> Counter[Operation]:
-        """Leave out the copies that only bring such a tensor into another order."""
+    def drop_relayout_copies(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
+        """Remove the copies that only bring such a tensor into another order."""
         return Counter(
-            {o: n for o, n in counts.items() if o.name != "copy" or _size(o) not in relaid}
+            {
+                o: n
+                for o, n in counts.items()
+                if o.name != "copy" or _result_size(o) not in strided_sizes
+            }
         )
 
     return Coverage(
         component=component,
-        original_operations=len(required),
-        kernel_operations=len(ran),
-        constant_operations=(_constants(original), _constants(kernels)),
-        unused_operations=len(unused),
-        missing=_listed(without(wanted - reaching), required),
-        extra=_listed(without(have - wanted - optional), [event for event, _ in ran]),
+        original_operations=len(required_events),
+        kernel_operations=len(kernel_events),
+        constant_operations=(_count_constants(original), _count_constants(kernels)),
+        unused_operations=len(unused_events),
+        missing=_list_counts(
+            drop_relayout_copies(required_counts - reaching_counts), required_events
+        ),
+        extra=_list_counts(
+            drop_relayout_copies(kernel_counts - required_counts - optional_counts),
+            [event for event, _ in kernel_events],
+        ),
     )
 
 
-def calls_of_the_author(events: Iterable[Event]) -> set[Work]:
-    """What each call of an author's function or module computed, below the model's own forward.
+def collect_author_calls(events: Iterable[Event]) -> set[Work]:
+    """Return the work of each call of an author's function or module below the model's own forward.
 
-    Of calls in a row from one line, that is what one of them did.
+    Consecutive calls from one line count as one call; the work of a single one of them is added,
+    too.
     """
-    found: set[Work] = set()
-    open_calls: list[tuple[str, Counter[Operation]]] = []
+    works: set[Work] = set()
+    open_calls: list[tuple[str, Counter[DispatchedOperation]]] = []
 
     def close(depth: int) -> None:
         for _, work in open_calls[max(depth, 1) :]:  # the first is the model's own forward
             times = gcd(*work.values()) if work else 1
-            found.add(frozenset((o, n) for o, n in work.items()))
-            found.add(frozenset((o, n // times) for o, n in work.items()))
+            works.add(frozenset((o, n) for o, n in work.items()))
+            works.add(frozenset((o, n // times) for o, n in work.items()))
         del open_calls[depth:]
 
     for event in events:
         if event.constant:
             continue
         lines = event.calls
-        same = 0
-        while same < min(len(lines), len(open_calls)) and open_calls[same][0] == _caller(
-            lines, same
+        common = 0
+        while common < min(len(lines), len(open_calls)) and open_calls[common][0] == _call_key(
+            lines, common
         ):
-            same += 1
-        close(same)
-        open_calls += [(_caller(lines, n), Counter()) for n in range(same, len(lines))]
+            common += 1
+        close(common)
+        open_calls += [(_call_key(lines, n), Counter()) for n in range(common, len(lines))]
         for _, work in open_calls:
             work[event.operation] += 1
     close(0)
-    return found
+    return works
 
 
-def _caller(lines: tuple[str, ...], n: int) -> str:
-    """A call: the line that calls and the function that is called, which may be at any line."""
+def _call_key(lines: tuple[str, ...], n: int) -> str:
+    """Return the key of a call: the calling line and the function, without its current line."""
     return f"{lines[n - 1] if n else ''} {lines[n].rpartition(':')[0]}"
 
 
 def work_of(events: Iterable[Event]) -> Work:
-    """What was computed, as `calls_of_the_author` has it."""
+    """Return the work of some events, in the form of `collect_author_calls`."""
     return frozenset(Counter(e.operation for e in events if not e.constant).items())
 
 
-def unread(
-    mapping: Mapping[str, str], places: Mapping[str, int], original: Seen, kernels: Seen
+def unread_weight_fault(
+    mapping: Mapping[str, str],
+    storages: Mapping[str, int],
+    original: ForwardObservation,
+    kernels: ForwardObservation,
 ) -> str | None:
-    """A weight that the original's output depends on and theirs does not, whatever its values.
+    """Return a fault if a weight reaches the original's output and not the kernels'.
 
-    `places`: the storage of each of the original's weights. Of several children that hold one
-    weight, some may compute what nobody reads.
+    `storages`: the storage of each of the original's weights. If several children hold one weight,
+    it is enough that one of them uses it.
     """
-    read = {places[source] for name, source in mapping.items() if name in kernels.weights_used}
+    read_storages = {
+        storages[source] for name, source in mapping.items() if name in kernels.weights_used
+    }
     for name, source in mapping.items():
-        if source in original.weights_used and places[source] not in read:
+        if source in original.weights_used and storages[source] not in read_storages:
             return f"{name} reaches no output, the original's {source} does"
     return None
 
 
 def coverage_fault(coverage: Coverage) -> str | None:
-    """What the multisets differ in, in one line."""
-    for counts, where in ((coverage.missing, "missing"), (coverage.extra, "too many")):
+    """Return the first difference of the multisets in one line; None if they are equal."""
+    for counts, kind in ((coverage.missing, "missing"), (coverage.extra, "too many")):
         if counts:
             first = counts[0]
-            more = f" and {pluralize(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
+            suffix = f" and {pluralize(len(counts) - 1, 'more kind')}" if len(counts) > 1 else ""
             place = f" ({first.where[0]})" if first.where else ""
-            return f"{first.count} × {first.operation} {where}{place}{more}"
+            return f"{first.count} × {first.operation} {kind}{place}{suffix}"
     return None
 
 
-def _counts(events: Iterable[Event]) -> Counter[Operation]:
+def _count_operations(events: Iterable[Event]) -> Counter[DispatchedOperation]:
     return Counter(event.operation for event in events)
 
 
-def _size(operation: Operation) -> tuple[int, str]:
-    """How many elements its result has, and their dtype."""
+def _result_size(operation: DispatchedOperation) -> tuple[int, str]:
+    """Return the number of elements of an operation's first result, and their dtype."""
     shape, dtype = operation.outputs[0] if operation.outputs else ((), "")
     return prod(shape), dtype
 
 
-def _constants(seen: Seen) -> int:
-    return sum(event.constant for event in seen.trace.events)
+def _count_constants(observation: ForwardObservation) -> int:
+    return sum(event.constant for event in observation.trace.events)
 
 
-def _listed(counts: Counter[Operation], events: list[Event]) -> list[OperationCount]:
-    places: dict[Operation, list[str]] = {operation: [] for operation in counts}
+def _list_counts(counts: Counter[DispatchedOperation], events: list[Event]) -> list[OperationCount]:
+    lines_by_operation: dict[DispatchedOperation, list[str]] = {
+        operation: [] for operation in counts
+    }
     for event in events:
-        found = places.get(event.operation)
-        if found is not None and event.where not in found and len(found) < _SHOWN_PLACES:
-            found.append(event.where)
+        lines = lines_by_operation.get(event.operation)
+        if lines is not None and event.line not in lines and len(lines) < _MAX_LINES:
+            lines.append(event.line)
     return [
-        OperationCount(operation=str(operation), count=count, where=places[operation])
+        OperationCount(operation=str(operation), count=count, where=lines_by_operation[operation])
         for operation, count in sorted(counts.items(), key=lambda item: str(item[0]))
     ]

@@ -1,4 +1,4 @@
-"""Judge whether every file runs where its inputs are, on a device that is not the CPU.
+"""Judges whether every file works on a device that is not the CPU.
 
 Model and inputs are put on a simulated device, as KernelBench's harness does with a GPU, and the
 forward runs on fake tensors: these have shapes, strides and a device, and no values.
@@ -32,35 +32,35 @@ from runner.torch_internals import (
     without_guards,
 )
 from runner.verify.findings import Findings
-from runner.verify.gates.device_lines import Placing
-from runner.verify.gates.self_test import load_component, made
-from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, Step
-from runner.verify.loading_files import CannotJudge, Files, attribute, foreign_code
+from runner.verify.gates.device_lines import PlacementWatch
+from runner.verify.gates.self_test import load_component, make_model
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, StepFolder
+from runner.verify.loading_files import CannotJudge, Files, foreign_code, require_attribute
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.random_blocks import RepeatedDraws
-from runner.verify.runtime.runner import Bench, Inputs, holds_meta, placed
+from runner.verify.runtime.runner import ForwardRunner, Inputs, holds_meta_tensor, move_tensors
 
 _CPU = torch.device("cpu")
 _NO_GRADIENTS = "device_ready_queues_"
 """Part of torch's own assertion where it takes gradients on a device without hardware."""
-_NOT_JUDGED = "not judged on a device that is not the CPU"
+_SKIPPED = "not judged on a device that is not the CPU"
 _NEEDS_VALUES = (DataDependentOutputException, DynamicOutputShapeException)
-"""What fake tensors raise where a program needs values."""
-_IS_NOT_THERE = (NotImplementedError, UnsupportedOperatorException)
-"""What torch raises for what the simulated device does not have."""
+"""Errors that fake tensors raise where a program needs values."""
+_MISSING_ON_DEVICE = (NotImplementedError, UnsupportedOperatorException)
+"""Errors that torch raises for operations that the simulated device does not have."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A file that ran."""
+class _RunnableFile:
+    """A file that has run: how to build its model and draw its inputs."""
 
     build: Callable[[], Any]
     get_inputs: Callable[[], Inputs]
 
 
 @dataclass(frozen=True, slots=True)
-class _Ran:
-    """Where the outputs of a file lie that ran on the simulated device."""
+class _DeviceRun:
+    """Devices of the outputs of a file that ran on the simulated device."""
 
     file: str
     devices: tuple[str, ...]
@@ -72,186 +72,196 @@ class _DoesNotRunError(CannotJudge):
     def __init__(self, message: str, fault: str | None) -> None:
         super().__init__(message)
         self.fault = fault
-        """What is wrong, with the line, where that was seen."""
+        """The fault, with its line; None if the line is unknown."""
 
 
 class DeviceGate:
-    """Runs each file once on the simulated device, and again only where that fails."""
+    """Runs each file once on the simulated device, and again only if that fails."""
 
-    def __init__(self, files: Files, layout: Layout, bench: Bench, findings: Findings) -> None:
-        self._files, self._layout = files.again(), layout
-        self._bench, self._findings = bench, findings
+    def __init__(
+        self, files: Files, layout: Layout, runner: ForwardRunner, findings: Findings
+    ) -> None:
+        self._files, self._layout = files.reopen(), layout
+        self._runner, self._findings = runner, findings
         self._device = simulated_device()
-        self._fake = FakeTensors()
+        self._fake_mode = FakeTensors()
         self._inputs: dict[str | None, Callable[[], Inputs]] = {}
-        """By the file whose inputs they are."""
+        """File -> function that draws its inputs."""
         self._modules: dict[str, ModuleType] = {}
-        """Component files that ran."""
+        """Component files that have run."""
 
     def judge(self) -> None:
         """Judge every file of the directory, if its original runs on such a device."""
-        put_back = self._bench.generators()
+        restore_generators = self._runner.save_generators()
         try:
-            with redirect_stdout(io.StringIO()):  # what files print, other gates have shown
-                original = self._original()
+            with redirect_stdout(io.StringIO()):  # other gates have shown the files' output
+                original = self._run_original()
                 if original is not None:
                     self._judge_files(original)
         finally:
-            put_back()
+            restore_generators()
 
-    def _judge_files(self, original: _Ran) -> None:
+    def _judge_files(self, original: _DeviceRun) -> None:
         root = self._layout.tree.root.path if self._layout.tree else None
-        ran: dict[str | None, _Ran | None] = {}
+        runs: dict[str | None, _DeviceRun | None] = {}
         for path in self._layout.components:
-            ran[path] = self._judge(path, self._component, original if path == root else None)
+            runs[path] = self._judge_file(
+                path, self._load_component, original if path == root else None
+            )
         for step in self._layout.steps:
-            parent = ran.get(step.parent)
+            parent = runs.get(step.parent)
             if parent is not None:
-                self._judge(f"{step.folder}/refactored.py", self._step(step), parent)
-        self._judge(COMPOSITION_TEST, self._composed, original)
+                self._judge_file(f"{step.folder}/refactored.py", self._step_loader(step), parent)
+        self._judge_file(COMPOSITION_TEST, self._load_composed, original)
 
-    def _original(self) -> _Ran | None:
-        """Run the problem's own file; where it does not run there, say why and judge nothing."""
+    def _run_original(self) -> _DeviceRun | None:
+        """Run the problem's own file; if it fails, report the reason and return None."""
         try:
-            return self._run(ORIGINAL, self._problem)
+            return self._run_file(ORIGINAL, self._load_problem)
         except _DoesNotRunError as error:
-            fault, unjudged = self._explain(ORIGINAL, self._problem, error)
-        self._findings.nothing("device", ORIGINAL)
-        why = f"itself does not run on one: {fault}" if fault else unjudged
-        self._findings.warn(f"{_NOT_JUDGED}: {ORIGINAL} {why}")
+            fault, skip_reason = self._explain(ORIGINAL, self._load_problem, error)
+        self._findings.record_nothing_to_check("device", ORIGINAL)
+        reason = f"itself does not run on one: {fault}" if fault else skip_reason
+        self._findings.warn(f"{_SKIPPED}: {ORIGINAL} {reason}")
         return None
 
-    def _judge(self, file: str, load: Callable[[str], _Loaded], like: _Ran | None) -> _Ran | None:
-        """Judge one file; return where its outputs lie, if it runs."""
+    def _judge_file(
+        self, file: str, load: Callable[[str], _RunnableFile], reference: _DeviceRun | None
+    ) -> _DeviceRun | None:
+        """Judge one file; return the devices of its outputs if it runs."""
         try:
-            ran = self._run(file, load)
+            run = self._run_file(file, load)
         except _DoesNotRunError as error:
-            fault, unjudged = self._explain(file, load, error)
-            self._findings.found("device", file, fault or f"{unjudged}; {ORIGINAL} can be")
+            fault, skip_reason = self._explain(file, load, error)
+            self._findings.record_verdict(
+                "device", file, fault or f"{skip_reason}; {ORIGINAL} can be"
+            )
             return None
         fault = None
-        if like is not None and not all(map(str.__eq__, ran.devices, like.devices)):
-            fault = self._misplaced(file, load, like)
-        self._findings.found("device", file, fault)
-        return ran
+        if reference is not None and not all(map(str.__eq__, run.devices, reference.devices)):
+            fault = self._misplaced_output_fault(file, load, reference)
+        self._findings.record_verdict("device", file, fault)
+        return run
 
     def _explain(
-        self, file: str, load: Callable[[str], _Loaded], error: "_DoesNotRunError"
+        self, file: str, load: Callable[[str], _RunnableFile], error: "_DoesNotRunError"
     ) -> tuple[str | None, str]:
-        """What is wrong with a file that fails on the device, or why that cannot be told."""
-        reason = _without(file, error)
-        if _began_with(error, _NEEDS_VALUES):
+        """Return (fault, "") of a file that fails there, or (None, reason) if it is unknown."""
+        reason = _first_sentence(file, error)
+        if _was_caused_by(error, _NEEDS_VALUES):
             return None, f"cannot be run on shapes alone, since it reads values: {reason}"
         if error.fault:
             return error.fault, ""
         if _NO_GRADIENTS in str(error):
             return None, "takes gradients in forward, which the simulated device cannot"
-        if _began_with(error, _IS_NOT_THERE):
+        if _was_caused_by(error, _MISSING_ON_DEVICE):
             return None, f"cannot be run on the simulated device, which lacks something: {reason}"
         try:
-            self._outputs(file, load, _CPU)
+            self._run_forward(file, load, _CPU)
         except CannotJudge as on_cpu:
-            since = ", since it reads values" if _began_with(on_cpu, _NEEDS_VALUES) else ""
-            return None, f"cannot be run on shapes alone{since}: {_without(file, on_cpu)}"
+            since = ", since it reads values" if _was_caused_by(on_cpu, _NEEDS_VALUES) else ""
+            return None, f"cannot be run on shapes alone{since}: {_first_sentence(file, on_cpu)}"
         return f"runs on the CPU and not on {self._device}: {reason}", ""
 
-    def _misplaced(self, file: str, load: Callable[[str], _Loaded], like: _Ran) -> str | None:
-        """Which output is not where another file has it, and the line that makes it."""
-        placing = Placing(self._bench.directory, file)
-        outputs = self._outputs(file, load, self._device, placing)
-        for n, (tensor, device) in enumerate(zip(outputs, like.devices, strict=False)):
+    def _misplaced_output_fault(
+        self, file: str, load: Callable[[str], _RunnableFile], reference: _DeviceRun
+    ) -> str | None:
+        """Return a fault that names an output on another device than `reference`, and its line."""
+        placement = PlacementWatch(self._runner.directory, file)
+        outputs = self._run_forward(file, load, self._device, placement)
+        for n, (tensor, device) in enumerate(zip(outputs, reference.devices, strict=False)):
             if tensor.device.type != device:
-                place = f"output[{n}] is on {tensor.device}, that of {like.file} on {device}"
-                more = f"; {placing.of_output(tensor)}" if tensor.device == _CPU else ""
-                return place + more
+                place = f"output[{n}] is on {tensor.device}, that of {reference.file} on {device}"
+                hint = f"; {placement.explain_output(tensor)}" if tensor.device == _CPU else ""
+                return place + hint
         return None
 
-    def _run(self, file: str, load: Callable[[str], _Loaded]) -> _Ran:
-        """Run a file on the device: quickly, and where that fails, watching each operation."""
+    def _run_file(self, file: str, load: Callable[[str], _RunnableFile]) -> _DeviceRun:
+        """Run a file on the device: quickly first, then, if that fails, watching each operation."""
         try:
-            outputs = self._outputs(file, load, self._device)
+            outputs = self._run_forward(file, load, self._device)
         except CannotJudge:
-            placing = Placing(self._bench.directory, file)
+            placement = PlacementWatch(self._runner.directory, file)
             try:
-                outputs = self._outputs(file, load, self._device, placing)
+                outputs = self._run_forward(file, load, self._device, placement)
             except CannotJudge as error:
-                raise _DoesNotRunError(str(error), placing.fault) from error
-        return _Ran(file, tuple(tensor.device.type for tensor in outputs))
+                raise _DoesNotRunError(str(error), placement.fault) from error
+        return _DeviceRun(file, tuple(tensor.device.type for tensor in outputs))
 
-    def _outputs(
+    def _run_forward(
         self,
         file: str,
-        load: Callable[[str], _Loaded],
+        load: Callable[[str], _RunnableFile],
         device: torch.device,
-        placing: Placing | None = None,
+        placement: PlacementWatch | None = None,
     ) -> list[torch.Tensor]:
-        """Run a file's model on its own inputs. CannotJudge where something raises."""
-        with foreign_code(file, self._bench.directory), torch.no_grad():
-            loaded = self._either(lambda: load(file), placing)
-            quick = device != _CPU and placing is None
+        """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
+        with foreign_code(file, self._runner.directory), torch.no_grad():
+            runnable = self._make_fake_or_real(lambda: load(file), placement)
+            on_meta = device != _CPU and placement is None
             with SkipFillMode():
-                model = self._without_values(loaded.build) if quick else None
+                model = self._make_on_meta(runnable.build) if on_meta else None
                 if model is None:
-                    model = self._either(loaded.build, placing)
-            inputs = self._without_values(loaded.get_inputs) if quick else None
+                    model = self._make_fake_or_real(runnable.build, placement)
+            inputs = self._make_on_meta(runnable.get_inputs) if on_meta else None
             if inputs is None:
-                inputs = self._either(loaded.get_inputs, placing)
-            model.train(self._bench.options.mode == "train")
+                inputs = self._make_fake_or_real(runnable.get_inputs, placement)
+            model.train(self._runner.options.mode == "train")
             if device != _CPU:
-                move_model(model, self._fake, device)
-                inputs = placed(inputs, self._moved)
+                move_model(model, self._fake_mode, device)
+                inputs = move_tensors(inputs, self._move_tensor)
             args, kwargs = inputs
             with (
                 without_guards(),
-                self._fake,
+                self._fake_mode,
                 NumbersOnDeviceMode(),
-                ByShape(),
-                placing or nullcontext(),
+                ShapeOnlyMode(),
+                placement or nullcontext(),
             ):
                 return tensors(to_plain_containers(model(*args, **kwargs)))
 
-    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _move_tensor(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_meta:
-            return copy_to_device(tensor, self._fake, self._device)
-        with self._fake:
+            return copy_to_device(tensor, self._fake_mode, self._device)
+        with self._fake_mode:
             return tensor.to(self._device)
 
-    def _without_values(self, make: Callable[[], Any]) -> Any:
-        """What has tensors on torch's meta device, which is quicker than fake ones.
+    def _make_on_meta(self, make: Callable[[], Any]) -> Any:
+        """Make something on torch's meta device, which is quicker than fake tensors.
 
-        None where that cannot be, or where tensors would lie there that are not going to be moved.
+        None if that fails, or if tensors would stay there that are not going to be moved.
         """
         try:
             with torch.device("meta"):
-                made = make()
-        except Exception:  # whatever the reason: fake tensors have it too, or it was those on meta
+                result = make()
+        except Exception:  # whatever the reason: fake tensors are tried next
             return None
-        if isinstance(made, nn.Module):
-            return None if any(map(holds_meta, made.modules())) else made
-        stays = any(tensor.is_meta for tensor in tensors(placed(made, self._moved)))
-        return None if stays else made
+        if isinstance(result, nn.Module):
+            return None if any(map(holds_meta_tensor, result.modules())) else result
+        stays = any(tensor.is_meta for tensor in tensors(move_tensors(result, self._move_tensor)))
+        return None if stays else result
 
-    def _either(self, make: Callable[[], Any], placing: Placing | None) -> Any:
-        """Make something of fake tensors; of real ones where its code reads values."""
+    def _make_fake_or_real(self, make: Callable[[], Any], placement: PlacementWatch | None) -> Any:
+        """Make something of fake tensors, or of real ones if its code reads values."""
         try:
-            with self._fake, placing or nullcontext():
+            with self._fake_mode, placement or nullcontext():
                 return make()
         except MemoryError:
             raise
-        except Exception:  # whatever the reason: real tensors have it too, or it was fake ones
-            if self._bench.streaming:
+        except Exception:  # whatever the reason: real tensors are tried next
+            if self._runner.streaming:
                 raise
             with RepeatedDraws():
-                made = make()
-            return self._fake.copy_model(made) if isinstance(made, nn.Module) else made
+                result = make()
+            return self._fake_mode.copy_model(result) if isinstance(result, nn.Module) else result
 
-    def _problem(self, file: str) -> _Loaded:
-        problem = load_problem(read_problem(self._bench.directory / file))
+    def _load_problem(self, file: str) -> _RunnableFile:
+        problem = load_problem(read_problem(self._runner.directory / file))
         self._inputs[file] = problem.get_inputs
-        return _Loaded(problem.build, problem.get_inputs)
+        return _RunnableFile(problem.build, problem.get_inputs)
 
-    def _component(self, file: str) -> _Loaded:
-        module = load_component(self._files, self._bench, file, file).module
+    def _load_component(self, file: str) -> _RunnableFile:
+        module = load_component(self._files, self._runner, file, file).module
         self._modules[file] = module
 
         def get_inputs() -> Inputs:
@@ -259,55 +269,55 @@ class DeviceGate:
 
         self._inputs[file] = get_inputs
         arguments = getattr(module, "get_init_inputs", None)
-        return _Loaded(lambda: made(module.Model, arguments), get_inputs)
+        return _RunnableFile(lambda: make_model(module.Model, arguments), get_inputs)
 
-    def _step(self, step: Step) -> Callable[[str], _Loaded]:
-        def load(file: str) -> _Loaded:
+    def _step_loader(self, step: StepFolder) -> Callable[[str], _RunnableFile]:
+        def load(file: str) -> _RunnableFile:
             children = step.children.items()
-            known = {n: self._modules[c] for n, c in children if c in self._modules}
-            module = self._files.load_step(self._bench.directory / step.folder, known)
-            cls = attribute(module, "RefactoredModel", self._bench.directory)
+            modules = {n: self._modules[c] for n, c in children if c in self._modules}
+            module = self._files.load_step(self._runner.directory / step.folder, modules)
+            cls = require_attribute(module, "RefactoredModel", self._runner.directory)
             arguments = getattr(module, "get_init_inputs", None)
-            return _Loaded(lambda: made(cls, arguments), self._inputs[step.parent])
+            return _RunnableFile(lambda: make_model(cls, arguments), self._inputs[step.parent])
 
         return load
 
-    def _composed(self, file: str) -> _Loaded:
-        module = self._files.load(self._bench.directory / file)
-        cls = attribute(module, "ComposedModel", self._bench.directory)
-        return _Loaded(cls, self._inputs[ORIGINAL])
+    def _load_composed(self, file: str) -> _RunnableFile:
+        module = self._files.load(self._runner.directory / file)
+        cls = require_attribute(module, "ComposedModel", self._runner.directory)
+        return _RunnableFile(cls, self._inputs[ORIGINAL])
 
 
-def _began_with(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
-    """Whether an error is one of these kinds, or was raised because of one."""
+def _was_caused_by(error: BaseException | None, kinds: tuple[type[Exception], ...]) -> bool:
+    """Return whether an error is of one of these types, or was caused by one that is."""
     while error is not None and not isinstance(error, kinds):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _without(file: str, error: CannotJudge) -> str:
-    """An error's first sentence, where its file was named before."""
+def _first_sentence(file: str, error: CannotJudge) -> str:
+    """Return an error's first sentence without the name of its file."""
     return str(error).removeprefix(f"{file}: ").partition(". ")[0]
 
 
-class ByShape(TorchFunctionMode):
-    """Gives what these functions return by its shapes: fake tensors would take their time."""
+class ShapeOnlyMode(TorchFunctionMode):
+    """Returns empty results of recurrent layers and batch norm: fake tensors take long for them."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         if func in _RECURRENT and len(args) == _ARGUMENTS:
-            given = tensors(args)
-            packed = isinstance(args[3], list | tuple)
-            if not packed and len({tensor.device for tensor in given}) > 1:
-                torch.cat([tensor.flatten() for tensor in given])  # raises where that is seen
-            if not packed:
+            inputs = tensors(args)
+            is_packed = isinstance(args[3], list | tuple)
+            if not is_packed and len({tensor.device for tensor in inputs}) > 1:
+                torch.cat([tensor.flatten() for tensor in inputs])  # raises under PlacementWatch
+            if not is_packed:
                 return recurrent_outputs(*args)
         if func in _CELLS:
             states = tensors(args[1])
             torch.cat([tensor.flatten() for tensor in tensors(args)])  # raises across devices
-            made = tuple(map(torch.empty_like, states))
-            return made if func is torch.lstm_cell else made[0]
+            results = tuple(map(torch.empty_like, states))
+            return results if func is torch.lstm_cell else results[0]
         if func is functional.batch_norm and len({t.device for t in tensors([args, kwargs])}) == 1:
             return torch.empty_like(args[0])
         return func(*args, **(kwargs or {}))
@@ -316,4 +326,7 @@ class ByShape(TorchFunctionMode):
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 _CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
 _ARGUMENTS = 9
-"""From a recurrent layer's sequence to `batch_first`; a packed one has its sizes before those."""
+"""Number of arguments from a recurrent layer's sequence to `batch_first`.
+
+A packed sequence has its batch sizes before those.
+"""

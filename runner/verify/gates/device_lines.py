@@ -1,4 +1,4 @@
-"""Tell which line makes a tensor on the CPU, and which line mixes it with those of a device."""
+"""Names the line that makes a tensor on the CPU, and the line that mixes it with other devices."""
 
 import sys
 from collections.abc import Iterable
@@ -8,79 +8,82 @@ from typing import Any
 import torch
 
 from runner.torch_internals import TorchDispatchMode
-from runner.verify.loading_files import relative
+from runner.verify.loading_files import relative_path
 from runner.verify.runtime.output_leaves import tensors
 
 Line = tuple[str, int]
-"""A file, relative to the directory, and the number of one of its lines."""
-_GIVE = "give it the device of what it meets, as in device=x.device"
+"""A file, relative to the directory, and a line number."""
+_HINT = "give it the device of what it meets, as in device=x.device"
 _VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
 
 
-class Placing(TorchDispatchMode):
-    """Watches a run that is known to fail on a device, to say why in one line."""
+class PlacementWatch(TorchDispatchMode):
+    """Watches a run that fails on a device, and explains the failure in one line."""
 
     def __init__(self, directory: Path, file: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._inside, self._file = directory.resolve(), file
+        self._directory, self._file = directory.resolve(), file
         self._lines: dict[int, tuple[torch.Tensor, Line | None]] = {}
-        """Line that made a tensor on the CPU, by the tensor's id; the tensor lives on."""
+        """Tensor id -> the tensor, which is kept alive, and the line that made it on the CPU."""
         self.fault: str | None = None
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = tensors([args, kwargs])
+        inputs = tensors([args, kwargs])
         try:
             result = func(*args, **kwargs)
         except Exception:
-            self.fault = self._explain(func, given)
+            self.fault = self._explain(func, inputs)
             raise
-        made = [tensor for tensor in tensors(result) if tensor.device.type == "cpu"]
-        line = self._line_of(given) if made else None
-        for tensor in made:
-            self._lines.setdefault(id(tensor), (tensor, line or self._here()))
+        new_tensors = [tensor for tensor in tensors(result) if tensor.device.type == "cpu"]
+        line = self._line_of(inputs) if new_tensors else None
+        for tensor in new_tensors:
+            self._lines.setdefault(id(tensor), (tensor, line or self._current_line()))
         return result
 
-    def of_output(self, tensor: torch.Tensor) -> str:
-        """Say which line made an output that is on the CPU."""
+    def explain_output(self, tensor: torch.Tensor) -> str:
+        """Return a hint with the line that made an output on the CPU."""
         line = self._line_of([tensor])
-        return f"{self._shown(line)} makes it: {_GIVE}" if line else _GIVE
+        return f"{self._describe_line(line)} makes it: {_HINT}" if line else _HINT
 
-    def _explain(self, func: Any, given: list[torch.Tensor]) -> str | None:
-        here = self._shown(self._here())
-        on_cpu = [tensor for tensor in given if tensor.device.type == "cpu" and tensor.dim()]
-        others = {str(tensor.device) for tensor in given if tensor.device.type != "cpu"}
-        if on_cpu and others:
-            device, line = min(others), self._line_of(on_cpu)
+    def _explain(self, func: Any, inputs: list[torch.Tensor]) -> str | None:
+        current_line = self._describe_line(self._current_line())
+        on_cpu = [tensor for tensor in inputs if tensor.device.type == "cpu" and tensor.dim()]
+        devices = {str(tensor.device) for tensor in inputs if tensor.device.type != "cpu"}
+        if on_cpu and devices:
+            device, line = min(devices), self._line_of(on_cpu)
             if line is None:
-                return f"{here} mixes a tensor on cpu with one on {device}: {_GIVE}"
-            made = self._shown(line)
-            mixes = "mixes it" if made == here else f"{here} mixes it"
-            return f"{made} makes a tensor on cpu and {mixes} with one on {device}: {_GIVE}"
+                return f"{current_line} mixes a tensor on cpu with one on {device}: {_HINT}"
+            origin = self._describe_line(line)
+            mixes = "mixes it" if origin == current_line else f"{current_line} mixes it"
+            return f"{origin} makes a tensor on cpu and {mixes} with one on {device}: {_HINT}"
         if func in _VIEWS and not on_cpu:
             return (
-                f"{here}: .view() of a tensor with strides {list(given[0].stride())}, a layout that"
-                f" the CPU does not give it: call .contiguous() before it, or .reshape() instead"
+                f"{current_line}: .view() of a tensor with strides {list(inputs[0].stride())},"
+                " a layout that the CPU does not give it:"
+                " call .contiguous() before it, or .reshape() instead"
             )
         return None
 
-    def _line_of(self, given: Iterable[torch.Tensor]) -> Line | None:
-        known = (self._lines[id(tensor)][1] for tensor in given if id(tensor) in self._lines)
-        return next(known, None)
+    def _line_of(self, candidates: Iterable[torch.Tensor]) -> Line | None:
+        lines = (self._lines[id(tensor)][1] for tensor in candidates if id(tensor) in self._lines)
+        return next(lines, None)
 
-    def _here(self) -> Line | None:
-        """The innermost line of the directory that is running."""
+    def _current_line(self) -> Line | None:
+        """Return the innermost line of the directory that is running."""
         frame = sys._getframe(1)
-        inside = f"{self._inside}/"
+        prefix = f"{self._directory}/"
         while frame is not None:
-            if frame.f_code.co_filename.startswith(inside):
-                return relative(Path(frame.f_code.co_filename), self._inside), frame.f_lineno
+            if frame.f_code.co_filename.startswith(prefix):
+                return relative_path(
+                    Path(frame.f_code.co_filename), self._directory
+                ), frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]
         return None
 
-    def _shown(self, line: Line | None) -> str:
+    def _describe_line(self, line: Line | None) -> str:
         if line is None:
             return "it"
         file, number = line

@@ -1,4 +1,4 @@
-"""This file knows about how far two values are apart."""
+"""Defines the difference between two outputs."""
 
 import math
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How far two values are apart."""
+    """The difference between two values or outputs."""
 
     max_diff: float = 0.0
     bitwise_equal: bool = True
     reason: str | None = None
-    """What is wrong, in one line; None where they are equal within tolerance."""
+    """Fault in one line; None if they are equal within tolerance."""
     not_finite: bool = False
-    """Both sides hold NaN or infinity in the same places: equal, and worth saying."""
+    """Whether both sides hold NaN or infinity in the same places: equal, but worth a remark."""
     noticed: bool = False
-    """The negative control: the comparison fails where what it compares is made wrong."""
+    """Whether the negative control was noticed: the comparison fails if one side is made wrong."""
 
     def __or__(self, other: "Difference") -> "Difference":
         return Difference(
@@ -27,6 +27,6 @@ class Difference:
         )
 
 
-def unequal(reason: str) -> Difference:
-    """A difference that no number describes: shapes, structure, a NaN on one side."""
+def mismatch(reason: str) -> Difference:
+    """Return a difference that no number describes: shapes, structure, a NaN on one side."""
     return Difference(math.inf, False, reason)

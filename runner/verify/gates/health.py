@@ -1,7 +1,8 @@
-"""Find outputs that say little: constant, not finite, blind to an input or a weight.
+"""Finds outputs that prove little: constant, not finite, or independent of an input or a weight.
 
-Nothing here is a verdict. What is too expensive to find out is said to be unknown. That follows
-from sizes: it does not depend on how busy a machine is, and is the same on machines of one kind.
+Nothing here is a verdict. Effects that are too expensive to examine are reported as not examined.
+That follows from sizes: it does not depend on how busy a machine is, and is the same on machines of
+one kind.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,24 +14,24 @@ import torch
 from torch import nn
 
 from runner.quantities import pluralize
-from runner.verify.gates.compare import STEP, differs
+from runner.verify.gates.compare import STEP, outputs_differ
 from runner.verify.gates.gradients import FORWARDS, find_weak_weights
-from runner.verify.gates.weights import move, overlapping, weights_of
+from runner.verify.gates.weights import has_overlap, move_values, weights_of
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import EXAMINED_BYTES, KEPT_BYTES, QUICK_FLOPS
 from runner.verify.runtime.disk_cache import DigestedTensor, size_of
 from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of, tensors
-from runner.verify.runtime.runner import Bench, Inputs, Seen, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, Inputs, SharedInputs
 
 EXAMINING_FLOPS = QUICK_FLOPS / 3
-"""Work of the forwards that are run again; one of them is, where it is quick."""
+"""Work of all forwards that run again; a quick forward runs again at least once."""
 
 UNEXAMINED = "the effect of each input and weight"
-"""What is said where the output or the forward is too large to find out."""
+"""Phrase for the case that the output or the forward is too large to be examined."""
 
-_UNSEEN = "changes the output by less than the tolerance"
-_OTHER_TRIAL = 7919
-_NAMED = 4
+_TOO_SMALL = "changes the output by less than the tolerance"
+_CHANGED_SEED = 7919
+_MAX_NAMES = 4
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Health:
 
 
 def constant_output(output: object) -> str | None:
-    """Whether the original's whole output is one value; finds out at the first other one."""
+    """Return a remark if the whole output is one value; stop at the first other value."""
     value: float | None = None
     elements = 0
     for _, leaf in leaves(output):
@@ -53,7 +54,7 @@ def constant_output(output: object) -> str | None:
                 continue
             if piece.is_complex():
                 piece = torch.view_as_real(piece)
-            lowest, highest = (float(end) for end in torch.aminmax(_comparable(piece)))
+            lowest, highest = (float(end) for end in torch.aminmax(_as_orderable(piece)))
             value = lowest if value is None else value
             if not (lowest == highest == value):
                 return None
@@ -64,7 +65,7 @@ def constant_output(output: object) -> str | None:
 
 
 def fingerprint(output: object) -> tuple[object, ...]:
-    """Little about an output, which two different ones do not share by chance."""
+    """Return a few figures of an output, which two different outputs do not share by chance."""
     marks: list[object] = []
     for _, leaf in leaves(output):
         if not is_tensor(leaf):
@@ -73,7 +74,7 @@ def fingerprint(output: object) -> tuple[object, ...]:
             marks.append(leaf.digests)
             continue
         piece = next(iter(pieces_of(leaf)))
-        piece = _comparable(torch.view_as_real(piece) if piece.is_complex() else piece)
+        piece = _as_orderable(torch.view_as_real(piece) if piece.is_complex() else piece)
         if piece.numel():
             lowest, highest = torch.aminmax(piece)
             total = piece.sum(dtype=torch.float64)
@@ -81,146 +82,160 @@ def fingerprint(output: object) -> tuple[object, ...]:
     return tuple(marks)
 
 
-def _comparable(piece: torch.Tensor) -> torch.Tensor:
-    """Numbers of 8 bits have no order of their own in torch."""
+def _as_orderable(piece: torch.Tensor) -> torch.Tensor:
+    """Return a tensor whose numbers torch can order, which it cannot for 8-bit floats."""
     return piece.float() if piece.is_floating_point() and piece.dtype.itemsize == 1 else piece
 
 
-def inputs_without_effect(seen: Seen) -> list[str]:
-    """Name inputs that no operation carries to an output."""
-    return [f"input {n} reaches no output" for n, used in enumerate(seen.inputs_used) if not used]
+def inputs_without_effect(observation: ForwardObservation) -> list[str]:
+    """Return a remark for each input that no operation carries to an output."""
+    return [
+        f"input {n} reaches no output"
+        for n, is_used in enumerate(observation.inputs_used)
+        if not is_used
+    ]
 
 
-def weights_without_effect(seen: Seen, model: nn.Module) -> list[str]:
-    """Name weights that no operation carries to an output."""
+def weights_without_effect(observation: ForwardObservation, model: nn.Module) -> list[str]:
+    """Return a remark that names the weights that no operation carries to an output."""
     weights = dict(model.named_parameters())
-    unused = [n for n, t in weights.items() if t.numel() and n not in seen.weights_used]
-    if not unused:
+    unused_names = [
+        n for n, t in weights.items() if t.numel() and n not in observation.weights_used
+    ]
+    if not unused_names:
         return []
-    some = f"{len(unused)} of {pluralize(len(weights), 'weight')}"
-    return [f"{some} reach no output: {_named(unused)}"]
+    share = f"{len(unused_names)} of {pluralize(len(weights), 'weight')}"
+    return [f"{share} reach no output: {_join_names(unused_names)}"]
 
 
-def blindness(
-    bench: Bench,
+def find_blind_spots(
+    runner: ForwardRunner,
     model: nn.Module,
     inputs: SharedInputs,
     output: object,
-    seen: Seen,
+    observation: ForwardObservation,
     draw: Callable[[int], Inputs],
 ) -> Health:
-    """Change one input or weight at a time and see whether the output does; while it is cheap.
+    """Change one input or weight at a time and report the changes that no output shows.
 
-    The model is not to be used afterwards: a forward may have changed its state.
+    The number of forwards is limited by their cost. The model must not be used afterwards: a
+    forward may have changed its state.
     """
     health = Health()
-    left = forwards_again(seen.trace.effort)
+    remaining_forwards = count_repeated_forwards(observation.trace.effort)
 
-    def unchanged(given: Inputs) -> bool:
+    def output_is_unchanged(changed_inputs: Inputs) -> bool:
         try:
-            changed, _ = bench.forward("original.py: forward", model, given, 0)
+            changed_output, _ = runner.forward("original.py: forward", model, changed_inputs, 0)
         except CannotJudge:
-            return False  # the model does notice
-        return not differs(output, changed, STEP)
+            return False  # the model rejects the changed input, so it depends on it
+        return not outputs_differ(output, changed_output, STEP)
 
     too_large = size_of(list(inputs.get())) > EXAMINED_BYTES or size_of(output) > KEPT_BYTES
-    if not left or too_large or _shares(output, model, inputs.get()):
+    if not remaining_forwards or too_large or _shares_memory(output, model, inputs.get()):
         health.not_examined.append(UNEXAMINED)
         return health
-    other = tensors(list(draw(_OTHER_TRIAL)))
-    for n, used in enumerate(seen.inputs_used):
-        if not left:
+    other_draw = tensors(list(draw(_CHANGED_SEED)))
+    for n, is_used in enumerate(observation.inputs_used):
+        if not remaining_forwards:
             health.not_examined.append(f"the effect of input {n} and what follows")
             return health
-        changed = _with_other(inputs.get(), n, other)
-        if used and changed is not None:
-            left -= 1
-            if unchanged(changed):
-                health.notes.append(f"changing input {n} {_UNSEEN}")
-    weights: dict[str, torch.Tensor] = {  # a buffer may be for another mode, or keep count
+        inputs_to_try = _replace_input(inputs.get(), n, other_draw)
+        if is_used and inputs_to_try is not None:
+            remaining_forwards -= 1
+            if output_is_unchanged(inputs_to_try):
+                health.notes.append(f"changing input {n} {_TOO_SMALL}")
+    weights: dict[str, torch.Tensor] = {  # no buffers: one may serve another mode
         name: weight
         for name, weight in model.named_parameters()
-        if name in seen.weights_used
+        if name in observation.weights_used
         and weight.is_floating_point()
         and weight.element_size() > 1
-        and not overlapping(weight)
+        and not has_overlap(weight)
     }
     suspects = [name for name, weight in weights.items() if weight.nbytes <= KEPT_BYTES]
-    large = len(weights) - len(suspects)
-    if len(weights) > left >= FORWARDS and _backward_bytes(weights, seen) <= KEPT_BYTES:
-        left -= FORWARDS
-        suspects = find_weak_weights(bench, model, inputs.get(), weights)
-    blind = []
-    for name in suspects[:left]:
+    large_count = len(weights) - len(suspects)
+    if (
+        len(weights) > remaining_forwards >= FORWARDS
+        and _backward_bytes(weights, observation) <= KEPT_BYTES
+    ):
+        remaining_forwards -= FORWARDS
+        suspects = find_weak_weights(runner, model, inputs.get(), weights)
+    blind_names = []
+    for name in suspects[:remaining_forwards]:
         weight = weights[name].data
-        before = weight.clone()
-        move(weight, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
-        if unchanged(inputs.get()):
-            blind.append(name)
-        weight.copy_(before)
-    if unknown := large + max(0, len(suspects) - left):
-        part = "" if unknown == len(weights) else f"{unknown} of "
+        saved_values = weight.clone()
+        move_values(weight, torch.Generator().manual_seed(_CHANGED_SEED), limit=1.0)
+        if output_is_unchanged(inputs.get()):
+            blind_names.append(name)
+        weight.copy_(saved_values)
+    if unknown_count := large_count + max(0, len(suspects) - remaining_forwards):
+        part = "" if unknown_count == len(weights) else f"{unknown_count} of "
         effect = f"the effect of {part}{pluralize(len(weights), 'weight')}"
         health.not_examined.append(effect)
-    if blind:
-        changed_weights = f"{len(blind)} of {pluralize(len(weights), 'weight')}"
-        health.notes.append(f"changing {changed_weights} {_UNSEEN}: {_named(blind)}")
+    if blind_names:
+        changed_weights = f"{len(blind_names)} of {pluralize(len(weights), 'weight')}"
+        health.notes.append(f"changing {changed_weights} {_TOO_SMALL}: {_join_names(blind_names)}")
     return health
 
 
-def _backward_bytes(weights: dict[str, torch.Tensor], seen: Seen) -> int:
-    """Return what a backward pass holds at most, beside the weights.
+def _backward_bytes(weights: dict[str, torch.Tensor], observation: ForwardObservation) -> int:
+    """Return an upper bound of the bytes of a backward pass, besides the weights.
 
-    That is all that the forward computed, the gradients, and one use's share in each of them: of a
-    weight of which a part is used, it is as large as the weight.
+    It counts all results of the forward, the gradients, and one contribution to each gradient: even
+    if only a part of a weight is used, its contribution is as large as the weight.
     """
-    made = [meta for event in seen.trace.events for meta in event.operation.outputs]
-    computed: int = sum(prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in made)
-    return computed + 2 * sum(weight.nbytes for weight in weights.values())
+    results = [meta for event in observation.trace.events for meta in event.operation.outputs]
+    result_bytes: int = sum(
+        prod(shape) * getattr(torch, dtype).itemsize for shape, dtype in results
+    )
+    return result_bytes + 2 * sum(weight.nbytes for weight in weights.values())
 
 
-def forwards_again(effort: int) -> int:
+def count_repeated_forwards(effort: int) -> int:
     """Return how many forwards of this work are run again on other inputs and weights."""
     return max(1, int(EXAMINING_FLOPS / max(1, effort))) if effort <= QUICK_FLOPS else 0
 
 
-def _with_other(inputs: Inputs, n: int, other: list[torch.Tensor]) -> Inputs | None:
-    """The inputs with the n-th tensor from another draw; None where it cannot be another."""
-    given = tensors(list(inputs))
-    mine = given[n]
-    new = other[n] if n < len(other) else mine
-    if new.shape != mine.shape or torch.equal(new, mine):
-        if not mine.is_floating_point():
+def _replace_input(inputs: Inputs, n: int, other_draw: list[torch.Tensor]) -> Inputs | None:
+    """Return the inputs with another n-th tensor; None if no other value is possible."""
+    input_tensors = tensors(list(inputs))
+    current = input_tensors[n]
+    replacement = other_draw[n] if n < len(other_draw) else current
+    if replacement.shape != current.shape or torch.equal(replacement, current):
+        if not current.is_floating_point():
             return None
-        new = mine.detach().clone()
-        move(new, torch.Generator().manual_seed(_OTHER_TRIAL), most=1.0)
-    replaced: Inputs = _replace(inputs, mine, new)
-    return replaced
+        replacement = current.detach().clone()
+        move_values(replacement, torch.Generator().manual_seed(_CHANGED_SEED), limit=1.0)
+    new_inputs: Inputs = _replace_tensor(inputs, current, replacement)
+    return new_inputs
 
 
-def _replace(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
+def _replace_tensor(value: Any, old: torch.Tensor, new: torch.Tensor) -> Any:
     if value is old:
         return new
     if isinstance(value, dict):
-        return {key: _replace(item, old, new) for key, item in value.items()}
+        return {key: _replace_tensor(item, old, new) for key, item in value.items()}
     if type(value) in (tuple, list):
-        return type(value)(_replace(item, old, new) for item in value)
+        return type(value)(_replace_tensor(item, old, new) for item in value)
     return value
 
 
-def _shares(output: object, model: nn.Module, inputs: Inputs) -> bool:
-    """Whether another forward could write into this output."""
-    mine = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
-    return bool(mine & {t.untyped_storage().data_ptr() for t in _others(model, inputs)})
+def _shares_memory(output: object, model: nn.Module, inputs: Inputs) -> bool:
+    """Return whether another forward could write into this output."""
+    storages = {tensor.untyped_storage().data_ptr() for tensor in tensors(output)}
+    return bool(
+        storages & {t.untyped_storage().data_ptr() for t in _writable_tensors(model, inputs)}
+    )
 
 
-def _others(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
+def _writable_tensors(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor]:
     yield from weights_of(model).values()
     yield from tensors(list(inputs))
     for module in model.modules():
         yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
 
 
-def _named(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _join_names(names: list[str]) -> str:
+    suffix = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + suffix

@@ -1,4 +1,4 @@
-"""This file knows about what makes two dispatched operations the same, however they are spelled."""
+"""Defines when two dispatched operations are the same operation, however they are spelled."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ TensorMeta = tuple[tuple[int, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
-    """What makes two dispatched operations the same: name, inputs, attributes, outputs."""
+class DispatchedOperation:
+    """An operation that torch dispatched, in a form that is equal for all its spellings."""
 
     name: str
     inputs: tuple[TensorMeta, ...]
@@ -24,25 +24,25 @@ class Operation:
     outputs: tuple[TensorMeta, ...]
 
     def __str__(self) -> str:
-        inside = ", ".join([*map(_shown, self.inputs), *self.attributes])
-        return f"{self.name}({inside}) -> {', '.join(map(_shown, self.outputs))}"
+        arguments = ", ".join([*map(_describe_meta, self.inputs), *self.attributes])
+        return f"{self.name}({arguments}) -> {', '.join(map(_describe_meta, self.outputs))}"
 
 
 COPIES = {"clone", "copy_", "copy", "_to_copy", "_copy_from", "lift_fresh_copy"}
-"""Move elements, and change their dtype or stride at most."""
+"""Operations that move elements, and change their dtype or stride at most."""
 SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
-"""What a copy into a view becomes in a program without in-place operations."""
+"""Functional forms of a copy into a view, in programs without in-place operations."""
 FILLS = {"fill_", "fill", "zero_", "zero"}
 CREATES = {
     f"{prefix}{name}"
     for name in ("empty", "zeros", "ones", "full", "empty_strided")
     for prefix in ("", "new_")
 } | {"empty_like", "zeros_like", "ones_like", "full_like", "lift_fresh", "scalar_tensor"}
-"""Of a tensor argument they read the shape only."""
+"""Operations that read only the shape of a tensor argument."""
 _COMMUTES = {"add", "mul"}
-"""`0 + x` is the same operation as `x + 0`."""
+"""Operations for which `0 + x` is `x + 0`."""
 _MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
-"""`a >= b` is the same operation as `b <= a`, which Python calls where only b is a Parameter."""
+"""Comparisons and their mirrors: Python calls `b <= a` for `a >= b` if only b is a Parameter."""
 _NOT_ATTRIBUTES = {
     "dtype",
     "device",
@@ -56,8 +56,8 @@ _NOT_ATTRIBUTES = {
 
 
 @lru_cache(maxsize=4096)
-def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
-    """Name, whether it has a default, the default, whether it is written to, and only that."""
+def _schema_arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
+    """Return for each argument: name, has a default, default, is written to, is only written."""
     return tuple(
         (
             a.name,
@@ -70,65 +70,81 @@ def _arguments(func: Any) -> tuple[tuple[str, bool, Any, bool, bool], ...]:
     )
 
 
-class Bound(NamedTuple):
-    """One argument of one call. Made for every argument of every operation, so it is no more."""
+class BoundArgument(NamedTuple):
+    """One argument of one call; a tuple, since every argument of every operation makes one."""
 
     name: str
     value: Any
-    written: bool
+    is_written: bool
     tensors: list[torch.Tensor]
 
 
-def bound_arguments(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Bound]:
-    """Every argument by name, defaults filled in, and whether it is written to.
+def bind_arguments(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[BoundArgument]:
+    """Yield every argument by name, with defaults filled in.
 
-    Those for results alone are called `out`, as most are.
+    Arguments that only take results are called `out`, as most of them are.
     """
-    for n, (name, has_default, default, written, is_out) in enumerate(_arguments(func)):
+    for n, (name, has_default, default, is_written, is_out) in enumerate(_schema_arguments(func)):
         if n < len(args):
-            yield Bound(name, args[n], written, tensors(args[n]))
+            yield BoundArgument(name, args[n], is_written, tensors(args[n]))
         elif name in kwargs:
-            shown = "out" if is_out else name
-            yield Bound(shown, kwargs[name], written, tensors(kwargs[name]))
+            label = "out" if is_out else name
+            yield BoundArgument(label, kwargs[name], is_written, tensors(kwargs[name]))
         elif has_default:
-            yield Bound(name, default, written, [])
+            yield BoundArgument(name, default, is_written, [])
 
 
-def operation_of(
+def identify_operation(
     name: str,
-    bound: list[Bound],
+    bound: list[BoundArgument],
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
-) -> Operation:
-    """The operation under one name for all its spellings: in place or not, copy or scatter."""
+) -> DispatchedOperation:
+    """Return an operation, equal for all its spellings: in place or not, copy or scatter."""
     if name in COPIES | SCATTERS | FILLS:
-        return _copy(name, {each.name: each.value for each in bound}, shapes, outputs)
-    plain = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    plain = plain.removesuffix("_functional")  # `x.normal_()` without writing into x
-    number = "other" if plain in _COMMUTES else "self"
-    given = next((shapes[id(t)][0] for each in bound for t in each.tensors), ())
-    rank = len(given) + (plain == "stack")
-    sizes = {each.name: each.value for each in bound}
+        return _identify_copy(
+            name, {argument.name: argument.value for argument in bound}, shapes, outputs
+        )
+    plain_name = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    plain_name = plain_name.removesuffix("_functional")  # `x.normal_()` without writing into x
+    scalar_name = "other" if plain_name in _COMMUTES else "self"
+    first_shape = next((shapes[id(t)][0] for argument in bound for t in argument.tensors), ())
+    rank = len(first_shape) + (plain_name == "stack")
+    sizes = {argument.name: argument.value for argument in bound}
     attributes = tuple(
-        f"{number if each.name == 'self' else each.name}={_literal(_said(each, rank, sizes))}"
-        for each in bound
-        if not each.tensors and each.value is not None and each.name not in _NOT_ATTRIBUTES
+        f"{scalar_name if argument.name == 'self' else argument.name}="
+        f"{_format_literal(_normalize_value(argument, rank, sizes))}"
+        for argument in bound
+        if not argument.tensors
+        and argument.value is not None
+        and argument.name not in _NOT_ATTRIBUTES
     )
-    if plain == "uniform" and {"from=0", "to=1"} <= {*attributes}:
-        plain, attributes = "rand_like", ()
-    inputs = tuple(shapes[id(t)] for each in bound if each.name != "out" for t in each.tensors)
-    if plain in _MIRRORED and len(inputs) == 2:
-        mirror = _MIRRORED[plain]
-        inputs = tuple(sorted(inputs)) if mirror == plain else inputs[::-1]
-        plain = mirror
+    if plain_name == "uniform" and {"from=0", "to=1"} <= {*attributes}:
+        plain_name, attributes = "rand_like", ()
+    inputs = tuple(
+        shapes[id(t)] for argument in bound if argument.name != "out" for t in argument.tensors
+    )
+    if plain_name in _MIRRORED and len(inputs) == 2:
+        mirror = _MIRRORED[plain_name]
+        inputs = tuple(sorted(inputs)) if mirror == plain_name else inputs[::-1]
+        plain_name = mirror
     results = tuple(map(meta_of, outputs))
-    if plain == "bmm" and results[0][0][0] == 1:  # torch.matmul decides by the strides of that one
-        plain, inputs, results = "mm", _of_the_first(inputs), _of_the_first(results)
-    return Operation(plain, inputs, attributes, results)
+    if plain_name == "bmm" and results[0][0][0] == 1:  # torch.matmul takes either, by strides
+        plain_name, inputs, results = (
+            "mm",
+            _drop_batch_dimension(inputs),
+            _drop_batch_dimension(results),
+        )
+    return DispatchedOperation(plain_name, inputs, attributes, results)
 
 
-def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
-    """A dimension counted from the first one; a pooling's stride, which is its size unless said."""
+def _normalize_value(argument: BoundArgument, rank: int, sizes: dict[str, Any]) -> Any:
+    """Return an argument's value in one spelling.
+
+    Dimensions are counted from the first one; a pooling's stride is its kernel size by default.
+    """
     value = argument.value
     if argument.name.startswith("dim") and rank:
         if type(value) is int:
@@ -138,51 +154,51 @@ def _said(argument: Bound, rank: int, sizes: dict[str, Any]) -> Any:
     return sizes["kernel_size"] if value == [] and argument.name == "stride" else value
 
 
-def _of_the_first(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
-    """Shape and dtype of the only matrix in each batch."""
+def _drop_batch_dimension(batches: tuple[TensorMeta, ...]) -> tuple[TensorMeta, ...]:
+    """Return shape and dtype of the only matrix in each batch."""
     return tuple((shape[1:], dtype) for shape, dtype in batches)
 
 
-def _copy(
+def _identify_copy(
     name: str,
     values: dict[str, Any],
     shapes: dict[int, TensorMeta],
     outputs: list[torch.Tensor],
-) -> Operation:
-    """A move of elements: how many of which dtype are written, from which dtype.
+) -> DispatchedOperation:
+    """Return a move of elements: how many of which dtype are written, from which dtype.
 
     `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
     copy of x. Both write y's elements once.
     """
     into = shapes[id(values["self"])]
     if name in FILLS:
-        return Operation("copy", (into,), (), (into,))
+        return DispatchedOperation("copy", (into,), (), (into,))
     if name in SCATTERS:
         source = shapes[id(values["src"])]
-        return Operation("copy", (source,), (), ((source[0], into[1]),))
+        return DispatchedOperation("copy", (source,), (), ((source[0], into[1]),))
     if name in {"copy_", "copy"}:
         source = shapes[id(values["src"])]
-        return Operation("copy", ((into[0], source[1]),), (), (into,))
-    return Operation("copy", (into,), (), tuple(map(meta_of, outputs)))
+        return DispatchedOperation("copy", ((into[0], source[1]),), (), (into,))
+    return DispatchedOperation("copy", (into,), (), tuple(map(meta_of, outputs)))
 
 
-def _literal(value: Any) -> str:
+def _format_literal(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_literal, value))}]"
+        return f"[{', '.join(map(_format_literal, value))}]"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, torch.UntypedStorage | torch.TypedStorage):
-        return "a storage"  # its repr is all of its bytes
+        return "a storage"  # its repr would be all of its bytes
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")
     return repr(value)
 
 
 def meta_of(tensor: torch.Tensor) -> TensorMeta:
-    """Shape and dtype."""
+    """Return a tensor's shape and dtype."""
     return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
 
 
-def _shown(meta: TensorMeta) -> str:
+def _describe_meta(meta: TensorMeta) -> str:
     shape, dtype = meta
     return f"{dtype}[{', '.join(map(str, shape))}]"

@@ -1,6 +1,6 @@
-"""This file knows about what a source may say before it runs: a parent's forward, a file's imports.
+"""Checks source before it runs: the methods of a parent, and the imports of a file.
 
-What runs is watched as well. Reading catches what watching cannot see, such as arithmetic on Python
+What runs is watched as well. Reading finds what watching cannot see, such as arithmetic on Python
 numbers, and names the line.
 """
 
@@ -21,39 +21,39 @@ VIEWS = {
     "meshgrid",
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
-_PLAIN = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
-_PLAIN |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
-_FACTS = {"shape", "ndim", "dtype", "device", "training"}
-"""Attributes that say what a tensor or a module is, and hold none of its numbers."""
+_BUILTINS = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
+_BUILTINS |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
+_DESCRIPTIONS = {"shape", "ndim", "dtype", "device", "training"}
+"""Attributes that describe a tensor or a module and hold none of its numbers."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
     *(ast.If, ast.Assert),
 )
 _NAMESPACES = {"torch", "F", "Tensor"}
-THE_LANGUAGES_OWN = {"torch", "__future__"} | set(sys.stdlib_module_names)
+ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
-def parsed(path: Path, where: str) -> ast.Module:
-    """A source file's tree. CannotJudge where it is missing or no Python."""
+def parse_file(path: Path, label: str) -> ast.Module:
+    """Return a source file's syntax tree; CannotJudge if it is missing or no Python."""
     try:
         return ast.parse(read_file(path))
     except OSError as error:
-        raise CannotJudge(f"{where}: {error.strerror or error}") from error
+        raise CannotJudge(f"{label}: {error.strerror or error}") from error
     except SyntaxError as error:
-        raise CannotJudge(f"{where}:{error.lineno}: SyntaxError: {error.msg}") from error
+        raise CannotJudge(f"{label}:{error.lineno}: SyntaxError: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise CannotJudge(f"{where}: {type(error).__name__}: {error}") from error
+        raise CannotJudge(f"{label}: {type(error).__name__}: {error}") from error
 
 
-def without_docstring(tree: ast.Module) -> str:
-    """What a file says, but for its docstring and its layout."""
+def dump_code(tree: ast.Module) -> str:
+    """Return a text that is equal for files that differ only in docstring and layout."""
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     return ast.dump(ast.Module(body, []))
 
 
 def import_fault(tree: ast.Module) -> str | None:
-    """A component stands alone: torch and the standard library."""
+    """Return a fault if a component imports anything but torch and the standard library."""
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -61,45 +61,46 @@ def import_fault(tree: ast.Module) -> str | None:
         elif isinstance(node, ast.ImportFrom):
             names = ["." * node.level + (node.module or "")]
         for name in names:
-            if name.partition(".")[0] not in THE_LANGUAGES_OWN:
+            if name.partition(".")[0] not in ALLOWED_PACKAGES:
                 line = getattr(node, "lineno", 0)
                 return f"imports {name} (line {line}); a component imports torch alone"
     return None
 
 
-def parent_fault(tree: ast.Module, cls: str) -> str | None:
-    """What a parent's methods hold besides child calls, views and packing, in one line."""
-    found = next(
-        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls), None
+def parent_fault(tree: ast.Module, class_name: str) -> str | None:
+    """Return the first fault of a parent's methods: anything but child calls, views and packing."""
+    class_node = next(
+        (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name),
+        None,
     )
-    if found is None:
-        return f"no class {cls}"
-    functions = [node for node in found.body if isinstance(node, ast.FunctionDef)]
+    if class_node is None:
+        return f"no class {class_name}"
+    functions = [node for node in class_node.body if isinstance(node, ast.FunctionDef)]
     methods = {node.name for node in functions}
     helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if "forward" not in methods:
-        return f"{cls} has no forward"
+        return f"{class_name} has no forward"
     constants = {
         name.id
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
-        for name in _names(target)
+        for name in _target_names(target)
     }
     for function in functions:
         if function.name != "__init__":
-            fault = _Forward(methods, helpers, constants).fault(function)
+            fault = _ParentMethod(methods, helpers, constants).fault(function)
             if fault:
                 return fault
     return None
 
 
-class _Forward:
-    """One method of a parent. `numbers` are the names that hold Python numbers, or may.
+class _ParentMethod:
+    """Checks one method of a parent; `numbers` are the names that hold or may hold Python numbers.
 
     `helpers` are functions of the same file: they pick inputs, and are watched when they run. What
-    is computed from a tensor that a name holds is watched, too: only what cannot be a tensor's
-    number is a number here, or a constant of the file or of the model.
+    is computed from a tensor is watched too, so only an expression that cannot be a tensor counts
+    as a number here: a Python number, or a constant of the file or of the model.
     """
 
     def __init__(self, methods: set[str], helpers: set[str], constants: set[str]) -> None:
@@ -108,66 +109,69 @@ class _Forward:
         self.numbers: set[str] = set(constants)
 
     def fault(self, function: ast.FunctionDef) -> str | None:
-        given = function.args
-        self.locals |= {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+        arguments = function.args
+        self.locals |= {
+            a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        }
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
-        for node in _in_order(function.body):
-            fault = self._node(node)
+        for node in _nodes_in_order(function.body):
+            fault = self._node_fault(node)
             if fault:
                 return f"line {node.lineno}: {fault}"
         return None
 
-    def _node(self, node: ast.stmt | ast.expr) -> str | None:
+    def _node_fault(self, node: ast.stmt | ast.expr) -> str | None:
         text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
         if isinstance(node, ast.stmt):
-            if isinstance(node, ast.Assign) and self._number(node.value):
+            if isinstance(node, ast.Assign) and self._is_number(node.value):
                 self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
             if isinstance(node, ast.Assign) and _is_shape(node.value):
-                self.numbers |= {n.id for t in node.targets for n in _names(t)}
-            if isinstance(node, ast.AugAssign) and self._number(node.target):
-                return None if self._number(node.value) else "adds to a number what is none"
+                self.numbers |= {n.id for t in node.targets for n in _target_names(t)}
+            if isinstance(node, ast.AugAssign) and self._is_number(node.target):
+                return None if self._is_number(node.value) else "adds to a number what is none"
             ends = isinstance(node, ast.While) and not isinstance(node.test, ast.Constant)
-            known = ends or isinstance(node, _STATEMENTS)
-            return None if known else f"{type(node).__name__} statement"
+            is_allowed = ends or isinstance(node, _STATEMENTS)
+            return None if is_allowed else f"{type(node).__name__} statement"
         if isinstance(node, ast.BinOp | ast.BoolOp | ast.Compare | ast.UnaryOp):
             is_test = isinstance(node, ast.Compare) and all(
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
             )
             is_test |= isinstance(node, ast.Compare) and all(
-                self._number(side) or _is_fact(side) for side in (node.left, *node.comparators)
+                self._is_number(side) or _is_description(side)
+                for side in (node.left, *node.comparators)
             )
             is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
-            return None if is_test or self._number(node) else f"`{text}` is no child call"
+            return None if is_test or self._is_number(node) else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
-            allowed = self._call(node.func) or _is_move(node)
-            return None if allowed else f"`{text}` is no child call and no view"
+            is_view_or_child = self._is_allowed_call(node.func) or _is_move(node)
+            return None if is_view_or_child else f"`{text}` is no child call and no view"
         return None
 
-    def _call(self, function: ast.expr) -> bool:
+    def _is_allowed_call(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
-            return function.id in _PLAIN | self.locals | self.helpers
+            return function.id in _BUILTINS | self.locals | self.helpers
         if isinstance(function, ast.Subscript):
             return root_name(function) == "self"
         if not isinstance(function, ast.Attribute):
             return False
         root = root_name(function.value)
         if root == "self":
-            return True  # a child, or a method of this class, which is read too
+            return True  # a child, or a method of this class, which is checked too
         if root in _NAMESPACES:
             return function.attr in VIEWS
         return function.attr in VIEWS | _NUMBERS | _PACKING
 
     def _is_truth(self, node: ast.expr) -> bool:
-        """Whether it is made of comparisons alone, which are read one by one."""
+        """Return whether a condition is made of comparisons alone, which are checked one by one."""
         if isinstance(node, ast.BoolOp):
             return all(map(self._is_truth, node.values))
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.Not) and self._is_truth(node.operand)
-        return isinstance(node, ast.Compare) or _is_fact(node)
+        return isinstance(node, ast.Compare) or _is_description(node)
 
-    def _number(self, node: ast.expr) -> bool:
+    def _is_number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int | float)
         if isinstance(node, ast.Attribute):
@@ -175,13 +179,13 @@ class _Forward:
         if isinstance(node, ast.Name):
             return node.id in self.numbers
         if isinstance(node, ast.UnaryOp):
-            return self._number(node.operand)
+            return self._is_number(node.operand)
         if isinstance(node, ast.BinOp):
-            return self._number(node.left) and self._number(node.right)
+            return self._is_number(node.left) and self._is_number(node.right)
         if isinstance(node, ast.Compare):
-            return all(map(self._number, [node.left, *node.comparators]))
+            return all(map(self._is_number, [node.left, *node.comparators]))
         if isinstance(node, ast.BoolOp):
-            return all(map(self._number, node.values))
+            return all(map(self._is_number, node.values))
         if isinstance(node, ast.Subscript):
             return _is_shape(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -192,7 +196,7 @@ class _Forward:
 
 
 def _is_shape(node: ast.expr) -> bool:
-    """Whether it is `x.shape`, `x.shape[1:]` or `x.size()`."""
+    """Return whether an expression is `x.shape`, `x.shape[1:]` or `x.size()`."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         return _is_shape(node.value)
     if isinstance(node, ast.Call):
@@ -201,39 +205,39 @@ def _is_shape(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
-def _is_fact(node: ast.expr) -> bool:
-    """Whether it says what a tensor is: a shape, a dtype; or what it is compared with."""
+def _is_description(node: ast.expr) -> bool:
+    """Return whether an expression is a shape, a dtype or another description, or a constant."""
     if isinstance(node, ast.Tuple | ast.List):
-        return all(map(_is_fact, node.elts))
+        return all(map(_is_description, node.elts))
     if isinstance(node, ast.Attribute):
-        return node.attr in _FACTS or root_name(node) == "torch"
+        return node.attr in _DESCRIPTIONS or root_name(node) == "torch"
     return isinstance(node, ast.Constant) or _is_shape(node)
 
 
-def _names(target: ast.expr) -> list[ast.Name]:
-    """The names that a target binds: two in `a, b = x.shape`."""
+def _target_names(target: ast.expr) -> list[ast.Name]:
+    """Return the names that a target binds: two in `a, b = x.shape`."""
     return [node for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
 def _is_move(call: ast.Call) -> bool:
-    """Whether it is `x.to(y.device)`, and says nothing of a dtype."""
+    """Return whether a call is `x.to(y.device)` or `x.to("cpu")`, without a dtype."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "to" or call.keywords:
         return False
-    (place, *more) = call.args or (None,)
-    named = isinstance(place, ast.Attribute) and place.attr == "device"
-    return not more and (named or (isinstance(place, ast.Constant) and place.value == "cpu"))
+    (place, *extra) = call.args or (None,)
+    is_device = isinstance(place, ast.Attribute) and place.attr == "device"
+    return not extra and (is_device or (isinstance(place, ast.Constant) and place.value == "cpu"))
 
 
-def _in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
-    """Every statement and expression, as the text has them, but for errors that are raised."""
-    every = [node for statement in body for node in ast.walk(statement)]
-    errors = {id(part) for n in every if isinstance(n, ast.Raise) for part in ast.walk(n)}
-    nodes = [n for n in every if isinstance(n, ast.stmt | ast.expr) and id(n) not in errors]
+def _nodes_in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:
+    """Return every statement and expression in source order, without errors that are raised."""
+    all_nodes = [node for statement in body for node in ast.walk(statement)]
+    errors = {id(part) for n in all_nodes if isinstance(n, ast.Raise) for part in ast.walk(n)}
+    nodes = [n for n in all_nodes if isinstance(n, ast.stmt | ast.expr) and id(n) not in errors]
     return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
 def root_name(node: ast.expr) -> str | None:
-    """The name at the left end of `a.b[0].c`."""
+    """Return the name at the left end of `a.b[0].c`."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None

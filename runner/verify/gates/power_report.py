@@ -1,4 +1,4 @@
-"""Say which wrong kernels were caught.
+"""Defines the report on mutated kernels: which ones a comparison caught.
 
 `kdrun decompose --power` writes it as verification/power.json, `kdrun verify --power --to FILE` as
 that file.
@@ -10,13 +10,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 SCHEMA_VERSION = 1
 
-Kind = Literal["scaled", "skipped", "swapped", "attribute"]
+MutantKind = Literal["scaled", "skipped", "swapped", "attribute"]
 """scaled     the output times 1.01; integers one more, booleans the other way round
 skipped    the operation left out: an input in place of the output
 swapped    two operands of one shape and dtype in each other's place
 attribute  one number, word or switch in the kernel's file replaced"""
 
-Unseen = Literal["same_output", "not_finite", "constant", "dead", "absorbed", "within_tolerance"]
+UncaughtReason = Literal[
+    "same_output", "not_finite", "constant", "dead", "absorbed", "within_tolerance"
+]
 """same_output       the wrong kernel computes what the right one does, within tolerance
 not_finite        what is compared is NaN or infinity throughout
 constant          what is compared is one value throughout
@@ -25,30 +27,33 @@ absorbed          a later kernel gives the same for the wrong values: saturated,
 within_tolerance  the difference arrives, too small for the comparison"""
 
 
-class _Document(BaseModel):
+class _PowerDocument(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
-class MutantResult(_Document):
+class MutantResult(_PowerDocument):
     """One wrong copy of a kernel file, and whether a comparison failed because of it."""
 
-    kind: Kind
+    kind: MutantKind
     change: str
-    """What is wrong in it, such as `eps=1e-05 becomes eps=2e-05`."""
+    """The change in one line, such as `eps=1e-05 becomes eps=2e-05`."""
     where: str
-    """The step's folder, or `model` for the composition: the last comparison it was put to."""
+    """The step's folder, or `model` for the composition: the last comparison that it ran in."""
     verdict: Literal["caught", "uncaught"]
     caught_by: Literal["values", "bits", "shapes", "error"] | None = None
-    """What gave it away; present exactly when caught. `bits`: within the tolerance, and other bits
-    than the right kernel's, which are the original's."""
-    reason: Unseen | None = None
-    """Why nothing could be seen; present exactly when uncaught."""
+    """Evidence that it is wrong; present exactly when caught.
+
+    `bits`: within the tolerance, but its bits differ from those of the right kernel, which are the
+    original's.
+    """
+    reason: UncaughtReason | None = None
+    """Reason why nothing could be noticed; present exactly when uncaught."""
     explanation: str | None = None
     """The reason in a sentence, with the figures."""
 
     @model_validator(mode="after")
     def uncaught_means_explained(self) -> Self:
-        """What was not caught has a reason, what was caught has none."""
+        """Require a reason exactly for mutants that were not caught."""
         caught = self.verdict == "caught"
         if caught != (self.caught_by is not None):
             raise ValueError(f"{self.change}: {self.verdict} with caught_by={self.caught_by}")
@@ -57,20 +62,20 @@ class MutantResult(_Document):
         return self
 
 
-class KernelPower(_Document):
-    """One kernel file: every instance of it is wrong at once."""
+class KernelPower(_PowerDocument):
+    """One kernel file, of which all instances are wrong at once."""
 
     component: str
     mutants: list[MutantResult]
 
     @property
-    def seen(self) -> bool:
-        """Whether wrong values of this kernel were noticed; a file that cannot run is no proof."""
+    def is_noticed(self) -> bool:
+        """Whether wrong values were noticed; a file that cannot run proves nothing."""
         return any(mutant.caught_by in ("values", "bits") for mutant in self.mutants)
 
 
-class Power(_Document):
-    """What verification would notice; the same on every run."""
+class Power(_PowerDocument):
+    """The wrong kernels that verification would notice; the same on every run."""
 
     schema_version: int = SCHEMA_VERSION
     caught: int
@@ -80,22 +85,22 @@ class Power(_Document):
     kernels: list[KernelPower]
 
     @model_validator(mode="after")
-    def adds_up(self) -> Self:
-        """The counts are those of the list."""
+    def require_matching_counts(self) -> Self:
+        """Require that the counts are those of the list."""
         verdicts = [mutant.verdict for kernel in self.kernels for mutant in kernel.mutants]
         if (self.caught, self.uncaught) != (verdicts.count("caught"), verdicts.count("uncaught")):
             raise ValueError(f"{self.caught} caught and {self.uncaught} uncaught do not add up")
-        if self.unseen != [kernel.component for kernel in self.kernels if not kernel.seen]:
+        if self.unseen != [kernel.component for kernel in self.kernels if not kernel.is_noticed]:
             raise ValueError("unseen is not what the mutants say")
         return self
 
     @classmethod
-    def of(cls, kernels: list[KernelPower]) -> Self:
-        """The document, with its counts."""
+    def from_kernels(cls, kernels: list[KernelPower]) -> Self:
+        """Return the document with its counts."""
         verdicts = [mutant.verdict for kernel in kernels for mutant in kernel.mutants]
         return cls(
             caught=verdicts.count("caught"),
             uncaught=verdicts.count("uncaught"),
-            unseen=[kernel.component for kernel in kernels if not kernel.seen],
+            unseen=[kernel.component for kernel in kernels if not kernel.is_noticed],
             kernels=kernels,
         )

@@ -1,8 +1,8 @@
-"""This file knows about the root's component file, which is the whole original in one file.
+"""Judges the root's component file, which is the whole original in one file.
 
-It runs once, on the author's weights and inputs. That run is compared with the original's; it is
-the file's self-test, where its own inputs are the author's to the bit; and it is what the step that
-takes the root apart is compared with.
+It runs once, on the author's weights and inputs. Its output is compared with the original's. The
+run is also the file's self-test if its own inputs are the author's to the bit, and the expected
+side of the root's step.
 """
 
 from collections.abc import Iterator
@@ -10,133 +10,147 @@ from typing import Any
 
 from runner.tree.document import ROOT
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import COMPOSITION, compare_with_control, identical
-from runner.verify.gates.nested_steps import OpenStep
+from runner.verify.gates.compare import COMPOSITION, are_identical, compare_with_control
+from runner.verify.gates.nested_steps import LoadedStep
 from runner.verify.gates.operation_identity import meta_of
 from runner.verify.gates.self_test import (
-    Component,
+    ComponentFile,
     SelfTests,
+    format_metas,
     judge_output,
     load_component,
     note_contract,
-    self_test,
-    shown,
+    run_self_test,
 )
 from runner.verify.gates.steps import ParentRun, StepGate
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
-    held_weights,
-    map_fault,
-    state_after,
-    table_of,
-    transfer,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+    transfer_weights,
+    weight_map_fault,
     weights_of,
 )
 from runner.verify.layout import Layout
 from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
-from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.disk_cache import DiskCache, size_of
 from runner.verify.runtime.output_leaves import is_tensor, leaves, tensors
-from runner.verify.runtime.random_blocks import DrawsOther
-from runner.verify.runtime.runner import Bench, Inputs, SharedInputs
-from runner.verify.runtime.self_test_reuse import Witness
+from runner.verify.runtime.random_blocks import DifferentDrawError
+from runner.verify.runtime.runner import ForwardRunner, Inputs, SharedInputs
+from runner.verify.runtime.self_test_reuse import SelfTestReuse
 
 
 class RootGate:
-    """Part of the composition gate: what is between the original and the composed model."""
+    """The part of the composition gate that lies between the original and the composed model."""
 
     def __init__(
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: Bench,
-        spill: Spill,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         tests: SelfTests,
         steps: StepGate,
         findings: Findings,
     ) -> None:
-        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
         self.tests, self.steps, self.findings = tests, steps, findings
         self._node = layout.tree.nodes[ROOT] if layout.tree else None
-        self._component: Component | None = None
-        self._draws_the_same = False
-        self._opened: OpenStep | None = None
-        self.witness = Witness(files, layout, bench, tests, findings)
+        self._component: ComponentFile | None = None
+        self._has_same_inputs = False
+        self._loaded_step: LoadedStep | None = None
+        self.self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
 
-    def test_itself(self, inputs: SharedInputs) -> None:
-        """What its own inputs look like; where they are not the author's, it runs on them.
+    def judge_own_inputs(self, inputs: SharedInputs) -> None:
+        """Judge the root's own inputs; run its self-test now if they are not the author's.
 
-        Called when the original ran: a file that changes what it draws changes no expectation.
+        Called after the original ran, so that a file that changes what it draws changes no expected
+        value.
         """
         root = self._node
         if root is None:
             return
-        alone = self.layout.is_kernel(root.path)
-        if self.witness.waits_for(root.path) if alone else self._component is None:
-            with self.findings.gate("self-test"), self.findings.judging("self-test", root.path):
-                component = load_component(self.files, self.bench, root.path, root.path)
-                self._component = None if alone else component
-                self._draws_the_same = self._contract_on(component, inputs)
-                if not self._draws_the_same:
-                    if not self.spill.has_room_for(size_of(list(inputs.get()))):
+        is_kernel = self.layout.is_kernel(root.path)
+        if (
+            self.self_test_reuse.needs_self_test(root.path)
+            if is_kernel
+            else self._component is None
+        ):
+            with (
+                self.findings.time_gate("self-test"),
+                self.findings.record_cannot_judge("self-test", root.path),
+            ):
+                component = load_component(self.files, self.runner, root.path, root.path)
+                self._component = None if is_kernel else component
+                self._has_same_inputs = self._has_original_inputs(component, inputs)
+                if not self._has_same_inputs:
+                    if not self.disk_cache.has_room_for(size_of(list(inputs.get()))):
                         inputs.release()
-                    where = self.files, self.layout, self.bench, self.tests, self.findings
-                    self_test(root.path, *where)
-                elif alone:
-                    self.witness.expect(component)
-        given = tuple(map(meta_of, tensors(list(inputs.get()))))
+                    context = self.files, self.layout, self.runner, self.tests, self.findings
+                    run_self_test(root.path, *context)
+                elif is_kernel:
+                    self.self_test_reuse.register(component)
+        input_metas = tuple(map(meta_of, tensors(list(inputs.get()))))
         contract = self.tests.contracts.get(root.path)
-        if contract and contract.inputs != given:
-            self.findings.found(
+        if contract and contract.inputs != input_metas:
+            self.findings.record_verdict(
                 "self-test",
                 root.path,
-                f"get_inputs() gives {shown(contract.inputs)}, the original's {shown(given)}",
+                f"get_inputs() gives {format_metas(contract.inputs)},"
+                f" the original's {format_metas(input_metas)}",
             )
 
-    def _contract_on(self, component: Component, inputs: SharedInputs) -> bool:
-        """Whether the file's own inputs are the author's, to the bit; what it says of them then."""
+    def _has_original_inputs(self, component: ComponentFile, inputs: SharedInputs) -> bool:
+        """Return whether the own inputs are the author's to the bit; if so, record the contract."""
         try:
-            own = component.draw(0, repeated=False, again=True)
-        except DrawsOther:
+            own_inputs = component.draw(0, repeated=False, reuse=True)
+        except DifferentDrawError:
             return False
-        if not identical(tensors(list(own)), tensors(list(inputs.get()))):
+        if not are_identical(tensors(list(own_inputs)), tensors(list(inputs.get()))):
             return False
         model = component.build(0, bare=True)
-        note_contract(component, self.layout, model, own, self.tests, self.findings)
+        note_contract(component, self.layout, model, own_inputs, self.tests, self.findings)
         return True
 
     def judge(
-        self, expected: object, held: Weights, known: WeightTable, inputs: SharedInputs, trial: int
+        self,
+        expected: object,
+        weights: Weights,
+        weight_table: WeightTable,
+        inputs: SharedInputs,
+        trial: int,
     ) -> None:
-        """Run it as the original ran, and its step after it."""
+        """Run the root's file as the original ran, then its step."""
         if self._component is None:
-            return  # there is none, or it is the kernel file that the composed model runs
+            return  # no file of its own, or a kernel file, which the composed model runs
         component = self._component
         try:
-            with foreign_code(component.path, self.bench.directory):
-                run = self._run(component, expected, held, known, inputs, trial)
+            with foreign_code(component.path, self.runner.directory):
+                run = self._run(component, expected, weights, weight_table, inputs, trial)
         except CannotJudge as error:
-            self.findings.broken("composition", component.path, str(error))
+            self.findings.record_broken("composition", component.path, str(error))
             return
         step = self.layout.step_of(component.path)
-        if step is None or self.findings.has("step", step.folder):
+        if step is None or self.findings.has_verdict("step", step.folder):
             return
-        with self.findings.gate("step"), self.steps.judging(step):
-            if self._opened is None:
-                self._opened = self.steps.open(step)
-            self.steps.follow(self._opened, run, trial)
+        with self.findings.time_gate("step"), self.steps.record_failure(step):
+            if self._loaded_step is None:
+                self._loaded_step = self.steps.load_step(step)
+            self.steps.compare_trial(self._loaded_step, run, trial)
 
-    def close(self) -> None:
-        """The verdict on its step, after the last trial."""
-        if self._opened is not None:
-            self.steps.close(self._opened)
+    def close_step(self) -> None:
+        """Record the verdict on its step after the last trial."""
+        if self._loaded_step is not None:
+            self.steps.finish_step(self._loaded_step)
 
     def _run(
         self,
-        component: Component,
+        component: ComponentFile,
         expected: object,
-        held: Weights,
-        known: WeightTable,
+        weights: Weights,
+        weight_table: WeightTable,
         inputs: SharedInputs,
         trial: int,
     ) -> ParentRun:
@@ -144,43 +158,47 @@ class RootGate:
         first = trial == 0
         model = component.build(trial, bare=True)
         names = self._node.weight_map or {name: name for name in weights_of(model)}
-        if fault := map_fault(names, table_of(model), known, frozenset(known.entries)):
-            self.findings.found("weights", component.path, fault)
-        with foreign_code(f"{component.path}: weight_map of {ROOT}", self.bench.directory):
-            transfer(held, model, names)
-        mine, table = held_weights(model), table_of(model)
-        given = SharedInputs(lambda: self._given(component, inputs.get()))
-        what = f"{component.path}: forward on the original's inputs"
-        watch = self.bench.watch(model) if first else None
-        actual, seen = self.bench.forward(what, model, given.get(), trial, watch)
-        if first and self._draws_the_same:
+        if fault := weight_map_fault(
+            names, describe_weights(model), weight_table, frozenset(weight_table.entries)
+        ):
+            self.findings.record_verdict("weights", component.path, fault)
+        with foreign_code(f"{component.path}: weight_map of {ROOT}", self.runner.directory):
+            transfer_weights(weights, model, names)
+        root_weights, root_table = snapshot_weights(model), describe_weights(model)
+        root_inputs = SharedInputs(lambda: self._convert_inputs(component, inputs.get()))
+        label = f"{component.path}: forward on the original's inputs"
+        watch = self.runner.make_watch(model) if first else None
+        actual, observation = self.runner.forward(label, model, root_inputs.get(), trial, watch)
+        if first and self._has_same_inputs:
             judge_output(component, self.layout, actual, self.tests, self.findings)
-        found = compare_with_control(_flat(expected), _flat(actual), COMPOSITION)
-        self.findings.compared("composition", component.path, found)
-        if found.bitwise_equal:  # one of the two is enough
-            kept = _rebuilt(actual, iter(_flat(expected)))
+        difference = compare_with_control(_flatten(expected), _flatten(actual), COMPOSITION)
+        self.findings.record_comparison("composition", component.path, difference)
+        if difference.bitwise_equal:  # the bits are the same, so one copy of them is enough
+            stored = _rebuild_nesting(actual, iter(_flatten(expected)))
         else:
-            kept = self.spill.keep(actual)
-        state = state_after(model) if self.bench.options.mode == "train" else {}
-        return ParentRun(given, kept, mine, table, state, seen, repeated=False)
+            stored = self.disk_cache.store(actual)
+        buffers = copy_buffers(model) if self.runner.options.mode == "train" else {}
+        return ParentRun(
+            root_inputs, stored, root_weights, root_table, buffers, observation, repeated=False
+        )
 
-    def _given(self, component: Component, inputs: Inputs) -> Inputs:
-        """The author's inputs as the component takes them: tensors alone, unless it takes all."""
+    def _convert_inputs(self, component: ComponentFile, inputs: Inputs) -> Inputs:
+        """Return the author's inputs in the component's form: only tensors, or all arguments."""
         contract = self.tests.contracts.get(component.path)
-        whole = contract is not None and contract.arguments == sum(map(len, inputs))
-        return inputs if whole else (tuple(tensors(list(inputs))), {})
+        takes_all = contract is not None and contract.argument_count == sum(map(len, inputs))
+        return inputs if takes_all else (tuple(tensors(list(inputs))), {})
 
 
-def _flat(output: object) -> tuple[object, ...]:
+def _flatten(output: object) -> tuple[object, ...]:
     return tuple(leaf for _, leaf in leaves(output) if is_tensor(leaf))
 
 
-def _rebuilt(output: Any, others: Iterator[object]) -> object:
-    """The same nesting, with other tensors in it."""
+def _rebuild_nesting(output: Any, replacements: Iterator[object]) -> object:
+    """Return the same nesting with other tensors in it."""
     if is_tensor(output):
-        return next(others)
+        return next(replacements)
     if isinstance(output, dict):
-        return {key: _rebuilt(item, others) for key, item in output.items()}
+        return {key: _rebuild_nesting(item, replacements) for key, item in output.items()}
     if type(output) in (tuple, list):
-        return type(output)(_rebuilt(item, others) for item in output)
+        return type(output)(_rebuild_nesting(item, replacements) for item in output)
     return output

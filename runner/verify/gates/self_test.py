@@ -1,4 +1,4 @@
-"""This file knows about the self-test gate: each component file alone, with what it documents."""
+"""Judges each component file by itself, on its own inputs and against its own documentation."""
 
 import sys
 from collections import Counter
@@ -20,64 +20,73 @@ from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
 from runner.verify.guard.worker_client import COMPUTED
 from runner.verify.layout import Layout
-from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code, relative
+from runner.verify.loading_files import (
+    AnyFiles,
+    CannotJudge,
+    foreign_code,
+    relative_path,
+    require_attribute,
+)
 from runner.verify.results import NOT_FINITE
 from runner.verify.runtime.operation_watch import Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
 from runner.verify.runtime.random_blocks import RepeatedDraws
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
-_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
-"""What a component has besides the parts that it is judged by."""
+_REQUIRED_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
+"""Functions that a component must have, besides those that the verdict is based on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a component's own inputs look like."""
+    """Shapes, dtypes and strides of a component's own inputs."""
 
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
-    arguments: int
-    """How many there are, those that are no tensors included."""
+    argument_count: int
+    """Number of arguments, including those that are no tensors."""
     operations: Counter[str] | None = None
-    """What a kernel ran on them, moves and constants left out."""
+    """Names of the operations that a kernel ran on them, without moves and constants."""
 
 
 @dataclass
 class SelfTests:
-    """What the self-tests showed so far."""
+    """Results of the self-tests so far."""
 
     contracts: dict[str, Contract] = field(default_factory=dict)
     not_finite: dict[str, str] = field(default_factory=dict)
-    """Component -> reason; the original decides whether that is right."""
+    """Component -> reason; the original's values decide whether it is a fault."""
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
-    """A component file that ran."""
+class ComponentFile:
+    """A component file that has run."""
 
     path: str
     module: ModuleType
-    bench: Bench
-    drawn: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
-    """Shapes and dtypes of the first inputs."""
+    runner: ForwardRunner
+    input_metas: dict[str, tuple[TensorMeta, ...]] = field(default_factory=dict)
+    """Shapes and dtypes of the first inputs that it drew."""
 
     def build(self, trial: int, *, bare: bool = False) -> nn.Module:
-        """A new Model; `bare` where its weights are going to be given to it."""
+        """Return a new Model; `bare` if its weights will be replaced anyway."""
         names = self.module.__dict__
-        build = self.bench.build_bare if bare else self.bench.build
+        build = self.runner.build_bare if bare else self.runner.build
 
         def make() -> Any:
-            streamed = self.bench.streaming is not None  # then all large draws are such, and later
-            with nullcontext() if streamed else RepeatedDraws():
-                return made(names["Model"], names.get("get_init_inputs"))
+            is_streamed = (
+                self.runner.streaming is not None
+            )  # streamed draws are repeated blocks anyway
+            with nullcontext() if is_streamed else RepeatedDraws():
+                return make_model(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
 
-    def draw(self, trial: int, *, repeated: bool = True, again: bool = False) -> Inputs:
-        """New inputs; `repeated` where they may be a block of random numbers, again and again.
+    def draw(self, trial: int, *, repeated: bool = True, reuse: bool = False) -> Inputs:
+        """Return new inputs; with `repeated`, large tensors may repeat one block of random numbers.
 
-        `again`: what its parent or the author drew and holds, or DrawsOther.
+        With `reuse`, return tensors that its parent or the author drew and that are still in
+        memory; raise DifferentDrawError if they differ.
         """
 
         def get_inputs() -> Inputs:
@@ -88,136 +97,153 @@ class Component:
                 )
             return tuple(inputs), {}
 
-        what = f"{self.path}: get_inputs()"
-        inputs = self.bench.draw(what, get_inputs, trial, repeated=repeated, again=again)
-        drawn = tuple(map(meta_of, tensors(list(inputs))))
-        if self.drawn.setdefault("first", drawn) != drawn:
-            first = shown(self.drawn["first"])
-            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {shown(drawn)}")
+        label = f"{self.path}: get_inputs()"
+        inputs = self.runner.draw(label, get_inputs, trial, repeated=repeated, reuse=reuse)
+        metas = tuple(map(meta_of, tensors(list(inputs))))
+        if self.input_metas.setdefault("first", metas) != metas:
+            first = format_metas(self.input_metas["first"])
+            raise CannotJudge(f"{self.path}: get_inputs() gave {first}, now {format_metas(metas)}")
         return inputs
 
 
-def made(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
-    """A model from its own file's arguments: a list of them, or a dict by name."""
+def make_model(cls: Any, get_init_inputs: Callable[[], Any] | None) -> Any:
+    """Return a model, built with its own file's arguments: a list, or a dict by name."""
     arguments = get_init_inputs() if get_init_inputs else []
     return cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
 
 
-def load_component(files: AnyFiles, bench: Bench, path: str, component: str) -> Component:
-    """Run a component's file. CannotJudge where it misses what it is judged by."""
-    module = files.load(bench.directory / path)
+def load_component(
+    files: AnyFiles, runner: ForwardRunner, path: str, component: str
+) -> ComponentFile:
+    """Run a component's file; CannotJudge if it lacks a function that the verdict is based on."""
+    module = files.load(runner.directory / path)
     for name in ("Model", "get_inputs"):
-        attribute(module, name, bench.directory)
-    return Component(component, module, bench)
+        require_attribute(module, name, runner.directory)
+    return ComponentFile(component, module, runner)
 
 
-def self_test(
+def run_self_test(
     component: str,
     files: AnyFiles,
     layout: Layout,
-    bench: Bench,
+    runner: ForwardRunner,
     tests: SelfTests,
     findings: Findings,
 ) -> None:
-    """Run one component on its own inputs; everything that it held is free afterwards."""
-    with findings.judging("self-test", component), foreign_code(component, bench.directory):
-        loaded = load_component(files, bench, component, component)
-        trial = bench.last_trial if bench.beside else 0
-        model = loaded.build(trial)
-        if bench.beside:
-            bench.vary(model, trial)
-        inputs = loaded.draw(trial)
-        note_contract(loaded, layout, model, inputs, tests, findings)
+    """Run one component on its own inputs; free everything that it allocated afterwards."""
+    with (
+        findings.record_cannot_judge("self-test", component),
+        foreign_code(component, runner.directory),
+    ):
+        component_file = load_component(files, runner, component, component)
+        trial = runner.last_trial if runner.standalone else 0
+        model = component_file.build(trial)
+        if runner.standalone:
+            runner.vary(model, trial)
+        inputs = component_file.draw(trial)
+        note_contract(component_file, layout, model, inputs, tests, findings)
         if not layout.is_kernel(component):
-            output, _ = bench.forward(f"{component}: forward", model, inputs, trial)
-            judge_output(loaded, layout, output, tests, findings)
+            output, _ = runner.forward(f"{component}: forward", model, inputs, trial)
+            judge_output(component_file, layout, output, tests, findings)
             return
-        watch = bench.watch(model)
-        output, _ = bench.forward(f"{component}: forward", model, inputs, trial, watch)
-        judge_output(loaded, layout, output, tests, findings)
+        watch = runner.make_watch(model)
+        output, _ = runner.forward(f"{component}: forward", model, inputs, trial, watch)
+        judge_output(component_file, layout, output, tests, findings)
         events = watch.trace.events
         contract = tests.contracts[component]
-        tests.contracts[component] = replace(contract, operations=what_ran(events))
+        tests.contracts[component] = replace(contract, operations=count_operation_names(events))
         del output
-        findings.found("rules", component, watch.kept())
-        if bench.beside:
-            bench.beside.judge_operation(component, model, events)
+        findings.record_verdict("rules", component, watch.retained_tensor_fault())
+        if runner.standalone:
+            runner.standalone.judge_operation(component, model, events)
 
 
 def note_contract(
-    component: Component,
+    component: ComponentFile,
     layout: Layout,
     model: nn.Module,
     inputs: Inputs,
     tests: SelfTests,
     findings: Findings,
 ) -> None:
-    """Compare a component's inputs and weights with what the tree says of each instance."""
-    given = tensors(list(inputs))
+    """Record a component's contract; compare its inputs and weights with the tree's instances."""
+    input_tensors = tensors(list(inputs))
     contract = Contract(
-        tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given), len(inputs[0])
+        tuple(map(meta_of, input_tensors)),
+        tuple(tuple(t.stride()) for t in input_tensors),
+        len(inputs[0]),
     )
     tests.contracts[component.path] = contract
-    held = weights_of(model)
-    weights = {name: list(tensor.shape) for name, tensor in held.items()}
-    dtypes = {name: dtype_name(tensor.dtype) for name, tensor in held.items()}
+    own_weights = weights_of(model)
+    weights = {name: list(tensor.shape) for name, tensor in own_weights.items()}
+    dtypes = {name: dtype_name(tensor.dtype) for name, tensor in own_weights.items()}
     for node in layout.nodes(component.path):
-        if documented(node) != contract.inputs:
-            findings.found(
+        if documented_inputs(node) != contract.inputs:
+            findings.record_verdict(
                 "self-test",
                 component.path,
-                f"get_inputs() gives {shown(contract.inputs)}, the tree says"
-                f" {shown(documented(node))} ({node.id})",
+                f"get_inputs() gives {format_metas(contract.inputs)}, the tree says"
+                f" {format_metas(documented_inputs(node))} ({node.id})",
             )
-        told = dtypes | node.weight_dtypes
-        if node.weight_shapes and (node.weight_shapes, told) != (weights, dtypes):
-            findings.found(
+        tree_dtypes = dtypes | node.weight_dtypes
+        if node.weight_shapes and (node.weight_shapes, tree_dtypes) != (weights, dtypes):
+            findings.record_verdict(
                 "self-test", component.path, f"has other weights than the tree says ({node.id})"
             )
-        for stride, real, (shape, _) in zip(
+        for stride, own_stride, (shape, _) in zip(
             node.input_strides.values(), contract.strides, contract.inputs, strict=False
         ):
-            if not same_layout(shape, stride, real):
-                findings.found(
+            if not has_same_layout(shape, stride, own_stride):
+                findings.record_verdict(
                     "self-test",
                     component.path,
-                    f"get_inputs() gives strides {list(real)}, the tree says {stride} ({node.id})",
+                    f"get_inputs() gives strides {list(own_stride)},"
+                    f" the tree says {stride} ({node.id})",
                 )
 
 
 def judge_output(
-    component: Component, layout: Layout, output: Any, tests: SelfTests, findings: Findings
+    component: ComponentFile, layout: Layout, output: Any, tests: SelfTests, findings: Findings
 ) -> None:
-    """The verdict on one component's output. Not-finite ones wait for the original's verdict."""
+    """Record the verdict on a component's output; one with NaN or infinity is settled later."""
     results = tuple(map(meta_of, tensors(output)))
-    missing = next((name for name in _FUNCTIONS if name not in component.module.__dict__), None)
-    fault = f"no {missing}()" if missing else _shape_fault(component, results)
+    missing_name = next(
+        (name for name in _REQUIRED_FUNCTIONS if name not in component.module.__dict__), None
+    )
+    fault = f"no {missing_name}()" if missing_name else _shape_fault(component, results)
     for node in layout.nodes(component.path):
-        said = _metas(node.output_shapes, node.output_dtypes)
-        if fault is None and said != results:
-            fault = f"gives {shown(results)}, the tree says {shown(said)} ({node.id})"
+        tree_metas = _read_metas(node.output_shapes, node.output_dtypes)
+        if fault is None and tree_metas != results:
+            fault = (
+                f"gives {format_metas(results)},"
+                f" the tree says {format_metas(tree_metas)} ({node.id})"
+            )
     if not results:
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
-    bad = sum(count_not_finite(tensor) for tensor in tensors(output))
-    if bad and fault is None:
-        tests.not_finite[component.path] = f"{NOT_FINITE} in {pluralize(bad, 'element')}"
+    not_finite_count = sum(count_not_finite(tensor) for tensor in tensors(output))
+    if not_finite_count and fault is None:
+        tests.not_finite[component.path] = (
+            f"{NOT_FINITE} in {pluralize(not_finite_count, 'element')}"
+        )
     else:
-        findings.found("self-test", component.path, fault)
+        findings.record_verdict("self-test", component.path, fault)
 
 
-def settle(layout: Layout, tests: SelfTests, seen: set[str], findings: Findings) -> None:
-    """Judge the components that gave NaN or infinity. `seen`: files that do so in the original."""
+def settle_not_finite(
+    layout: Layout, tests: SelfTests, in_original: set[str], findings: Findings
+) -> None:
+    """Judge the components that gave NaN or infinity; `in_original` do so in the original, too."""
     for component, reason in tests.not_finite.items():
         kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
-        if kernels & seen:
-            findings.found("self-test", component, None)  # such as scores behind a mask
+        if kernels & in_original:
+            findings.record_verdict("self-test", component, None)  # such as scores behind a mask
         else:
             fault = f"{reason}, where the original is finite"
-            findings.found("self-test", component, fault)
+            findings.record_verdict("self-test", component, fault)
 
 
-def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
-    """Names of operations, without moves and constants: strides and versions decide on those."""
+def count_operation_names(events: list[Event], constants: bool = False) -> Counter[str]:
+    """Count operation names, without copies and constants, which depend on strides and versions."""
     return Counter(
         e.operation.name
         for e in events
@@ -226,121 +252,132 @@ def what_ran(events: list[Event], constants: bool = False) -> Counter[str]:
 
 
 @contextmanager
-def nothing_computed(file: str, bench: Bench, findings: Findings) -> Iterator[None]:
-    """A parent's file is imported, its model built: children are made then, and no tensors.
+def forbid_computation(file: str, runner: ForwardRunner, findings: Findings) -> Iterator[None]:
+    """Record a fault if a parent's import or construction in the body computes anything.
 
-    An empty one may be: it says which device a parent without inputs is on.
+    An empty tensor is allowed: it tells which device a parent without inputs is on.
     """
-    watch = Watch(bench.directory)
+    watch = Watch(runner.directory)
     COMPUTED.clear()
     with watch:
         yield
-    for name, where in [*computed(watch), *COMPUTED]:
-        if where.rpartition(":")[0] == file:
-            findings.found("rules", file, f"computes {name} before the forward, at {where}")
+    for name, line in [*computed_operations(watch), *COMPUTED]:
+        if line.rpartition(":")[0] == file:
+            findings.record_verdict("rules", file, f"computes {name} before the forward, at {line}")
 
 
-def computed(watch: Watch) -> Iterator[tuple[str, str]]:
-    """Name and place of each operation that gave something."""
+def computed_operations(watch: Watch) -> Iterator[tuple[str, str]]:
+    """Yield name and line of each operation that gave a tensor with elements."""
     for event in watch.trace.events:
         if any(0 not in shape for shape, _ in event.operation.outputs):
-            yield event.operation.name, event.where
+            yield event.operation.name, event.line
 
 
-def components_in(
+def find_components(
     model: nn.Module, folder: Path, directory: Path
 ) -> dict[str, tuple[nn.Module, str]]:
-    """Module path -> the outermost modules whose class is defined in a file of a folder."""
-    found: dict[str, tuple[nn.Module, str]] = {}
+    """Return module path -> (module, file) of the outermost modules defined in a folder."""
+    components: dict[str, tuple[nn.Module, str]] = {}
     for path, module in model.named_modules():
-        if path and not _within(path, found) and (file := defining_file(module, folder, directory)):
-            found[path] = module, file
-    return found
+        if (
+            path
+            and not _is_within(path, components)
+            and (file := defining_file(module, folder, directory))
+        ):
+            components[path] = module, file
+    return components
 
 
 def defining_file(module: nn.Module, folder: Path, directory: Path) -> str | None:
-    """The file in a folder that defines a module's class, relative to the directory."""
+    """Return the file in a folder that defines a module's class, relative to the directory."""
     if isinstance(module, Replica):
         file = module.kdrun_link.file
         return file if file and (directory / file).is_relative_to(folder) else None
-    path = _defined_in(type(module), folder)
-    return relative(path, directory) if path else None
+    path = _find_class_file(type(module), folder)
+    return relative_path(path, directory) if path else None
 
 
-def held_outside(model: nn.Module, found: dict[str, tuple[nn.Module, str]]) -> str | None:
-    """What its components do not hold: parameters, buffers, other tensors, their own forward."""
-    for path, (module, file) in found.items():
-        replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
-        if replaced or "forward" in vars(module):
+def outside_tensor_fault(
+    model: nn.Module, components: dict[str, tuple[nn.Module, str]]
+) -> str | None:
+    """Return a fault if a parent holds tensors outside its children, or replaces a forward."""
+    for path, (module, file) in components.items():
+        is_replaced = module.kdrun_link.own_forward if isinstance(module, Replica) else False
+        if is_replaced or "forward" in vars(module):
             return f"replaces the forward of {path} ({file})"
     kinds = (("parameter", weights_of(model)), ("tensor", plain_tensors(model)))
-    for kind, held in kinds:
-        for name in held:
-            if not _within(name, found):
+    for kind, tensors_by_name in kinds:
+        for name in tensors_by_name:
+            if not _is_within(name, components):
                 return f"holds the {kind} {name} outside of its children"
     return None
 
 
-def documented(node: Node) -> tuple[TensorMeta, ...]:
-    """Shapes and dtypes of an instance's inputs, as the tree has them."""
-    return _metas(node.input_shapes, node.input_dtypes)
+def documented_inputs(node: Node) -> tuple[TensorMeta, ...]:
+    """Return the shapes and dtypes of an instance's inputs according to the tree."""
+    return _read_metas(node.input_shapes, node.input_dtypes)
 
 
-def shown(metas: tuple[TensorMeta, ...]) -> str:
-    """For people: `float32[10, 64], int64[10]`."""
+def format_metas(metas: tuple[TensorMeta, ...]) -> str:
+    """Return a description for people: `float32[10, 64], int64[10]`."""
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in metas) or "nothing"
 
 
-def same_layout(
-    shape: tuple[int, ...], one: tuple[int, ...] | list[int], other: tuple[int, ...] | list[int]
+def has_same_layout(
+    shape: tuple[int, ...], first: tuple[int, ...] | list[int], second: tuple[int, ...] | list[int]
 ) -> bool:
-    """Whether strides say the same; those of dimensions of one element say nothing."""
+    """Return whether strides agree in all dimensions of more than one element."""
     if 0 in shape:
         return True
-    telling = [n for n, size in enumerate(shape) if size > 1]
-    return len(one) == len(other) and all(one[n] == other[n] for n in telling)
+    dimensions = [n for n, size in enumerate(shape) if size > 1]
+    return len(first) == len(second) and all(first[n] == second[n] for n in dimensions)
 
 
 def count_not_finite(tensor: torch.Tensor) -> int:
-    """How many elements are NaN or infinite, counted in pieces."""
+    """Return the number of elements that are NaN or infinite; it is counted in pieces."""
     if not (tensor.is_floating_point() or tensor.is_complex()):
         return 0
     pieces = (piece for piece in pieces_of(tensor) if not all_finite(piece))
     return sum(int(torch.isfinite(piece).logical_not_().sum()) for piece in pieces)
 
 
-def _within(name: str, paths: Collection[str]) -> bool:
-    """Whether a dotted name is one of some paths, or below one."""
+def _is_within(name: str, paths: Collection[str]) -> bool:
+    """Return whether a dotted name is one of some paths, or lies below one."""
     while name and name not in paths:
         name = name.rpartition(".")[0]
     return bool(name)
 
 
-def _shape_fault(component: Component, results: tuple[TensorMeta, ...]) -> str | None:
+def _shape_fault(component: ComponentFile, results: tuple[TensorMeta, ...]) -> str | None:
     shapes: Callable[[], Any] = component.module.__dict__["get_expected_output_shape"]
-    with foreign_code(f"{component.path}: get_expected_output_shape()", component.bench.directory):
+    with foreign_code(f"{component.path}: get_expected_output_shape()", component.runner.directory):
         expected = shapes()
         is_one = isinstance(expected, tuple) and all(isinstance(n, int) for n in expected)
-        said = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
-    real = [shape for shape, _ in results]
-    if said != real:
-        return f"gives shapes {_lists(real)}, get_expected_output_shape() says {_lists(said)}"
+        stated_shapes = [tuple(expected)] if is_one else [tuple(shape) for shape in expected]
+    actual_shapes = [shape for shape, _ in results]
+    if stated_shapes != actual_shapes:
+        return (
+            f"gives shapes {_format_shapes(actual_shapes)},"
+            f" get_expected_output_shape() says {_format_shapes(stated_shapes)}"
+        )
     return None
 
 
-def _lists(shapes: list[tuple[int, ...]]) -> str:
+def _format_shapes(shapes: list[tuple[int, ...]]) -> str:
     return ", ".join(str(list(shape)) for shape in shapes) or "none"
 
 
-def _metas(shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]) -> tuple[TensorMeta, ...]:
+def _read_metas(
+    shapes: Mapping[str, list[int]], dtypes: Mapping[str, str]
+) -> tuple[TensorMeta, ...]:
     return tuple((tuple(s), dtypes[name].removeprefix("torch.")) for name, s in shapes.items())
 
 
-def _defined_in(cls: type[nn.Module], folder: Path) -> Path | None:
-    """The file in a folder that defines a class, by its forward's code, its module or its methods.
+def _find_class_file(cls: type[nn.Module], folder: Path) -> Path | None:
+    """Return the file in a folder that defines a class: by its forward, its module or its methods.
 
-    A class of torch's with an __init__ of its own has no forward of its own, and a decorator that
-    wraps a forward is code of another file.
+    A subclass of a torch class that only defines __init__ has no forward of its own, and the code
+    of a decorated forward lies in the decorator's file.
     """
     forward = getattr(cls.forward, "__wrapped__", cls.forward)
     functions = [forward, *vars(cls).values()]

@@ -1,4 +1,4 @@
-"""This file knows about the step gate: a parent and its refactored self, on the same weights."""
+"""Judges steps: a parent and its refactored model, on the same weights and inputs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,290 +11,324 @@ from runner.quantities import pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import TREE_FILE
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, compared_elements
-from runner.verify.gates.coverage import coverage_fault, covered, unread
-from runner.verify.gates.nested_steps import Boundaries, OpenStep
+from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, count_elements
+from runner.verify.gates.coverage import compare_coverage, coverage_fault, unread_weight_fault
+from runner.verify.gates.nested_steps import LoadedStep, NestedSteps
 from runner.verify.gates.operation_identity import TensorMeta
-from runner.verify.gates.parent_source import parent_fault, parsed
-from runner.verify.gates.power import Comparison, PowerGate, comparable
+from runner.verify.gates.parent_source import parent_fault, parse_file
+from runner.verify.gates.power import Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.self_test import (
-    Component,
+    ComponentFile,
     SelfTests,
-    held_outside,
+    count_operation_names,
+    forbid_computation,
+    format_metas,
     judge_output,
     load_component,
     note_contract,
-    nothing_computed,
-    shown,
-    what_ran,
+    outside_tensor_fault,
 )
-from runner.verify.gates.training_state import state_fault
+from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
-    held_weights,
-    map_fault,
-    state_after,
-    table_of,
-    transfer,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+    transfer_weights,
+    weight_map_fault,
 )
-from runner.verify.layout import Layout, Step, weight_map
-from runner.verify.loading_files import AnyFiles, CannotJudge, attribute, foreign_code
-from runner.verify.runtime.disk_cache import Spill
-from runner.verify.runtime.operation_watch import Call, Event
-from runner.verify.runtime.output_leaves import ValuesNeeded
+from runner.verify.layout import Layout, StepFolder, read_weight_map
+from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code, require_attribute
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.operation_watch import ComponentCall, Event
+from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import Bench, Seen, SharedInputs
-from runner.verify.runtime.self_test_reuse import Witness
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
+from runner.verify.runtime.self_test_reuse import SelfTestReuse
 
 
 @dataclass(frozen=True, slots=True)
 class ParentRun:
-    """What a parent gave, and what it takes to give the same."""
+    """One forward of a parent: its output, and the inputs and weights that lead to it."""
 
     inputs: SharedInputs
     expected: object
-    held: Weights
-    known: WeightTable
-    state: Weights
-    """In training mode, the buffers after the forward."""
-    seen: Seen | None
-    """In the first trial."""
+    weights: Weights
+    weight_table: WeightTable
+    buffers: Weights
+    """The buffers after the forward; empty in eval mode."""
+    observation: ForwardObservation | None
+    """Result of watching the forward; None after the first trial."""
     repeated: bool = True
-    """The inputs are a component's own, and large draws in them are blocks."""
+    """Whether the inputs are the component's own, in which large draws are repeated blocks."""
 
 
 class StepGate:
-    """One step at a time; what its first trial shows serves self-test, rules, weights, coverage."""
+    """Judges one step at a time; the first trial serves self-test, rules, weights, coverage too."""
 
     def __init__(
         self,
         files: AnyFiles,
         layout: Layout,
-        bench: Bench,
-        spill: Spill,
+        runner: ForwardRunner,
+        disk_cache: DiskCache,
         tests: SelfTests,
         power: PowerGate,
         findings: Findings,
     ) -> None:
-        self.files, self.layout, self.bench, self.spill = files, layout, bench, spill
+        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
         self.tests, self.power, self.findings = tests, power, findings
-        self._witness = Witness(files, layout, bench, tests, findings)
-        self._boundaries = Boundaries(bench, spill, findings)
+        self._self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
+        self._nested_steps = NestedSteps(runner, disk_cache, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
 
-    def judge(self, step: Step) -> None:
-        """All that a step is judged by, on its parent's own weights and inputs."""
-        with self.judging(step):
-            opened = self.open(step)
+    def judge(self, step: StepFolder) -> None:
+        """Judge a step on its parent's own weights and inputs."""
+        with self.record_failure(step):
+            loaded_step = self.load_step(step)
             original = f"{step.folder}/original.py"
-            parent = load_component(self.files, self.bench, original, step.parent or original)
-            for trial in range(self.bench.options.seeds):
+            parent = load_component(self.files, self.runner, original, step.parent or original)
+            for trial in range(self.runner.options.seeds):
                 try:
-                    self.follow(opened, self._run_parent(parent, trial), trial)
-                except ValuesNeeded:
-                    with self.spill.values():
-                        self.follow(opened, self._run_parent(parent, trial), trial)
-                if opened.total.reason:
+                    self.compare_trial(loaded_step, self._run_parent(parent, trial), trial)
+                except MissingValuesError:
+                    with self.disk_cache.storing_values():
+                        self.compare_trial(loaded_step, self._run_parent(parent, trial), trial)
+                if loaded_step.total.reason:
                     break
-            self.close(opened)
-            if opened.total.reason is None:
-                self._boundaries.expect(opened)
+            self.finish_step(loaded_step)
+            if loaded_step.total.reason is None:
+                self._nested_steps.add(loaded_step)
 
     @contextmanager
-    def judging(self, step: Step) -> Iterator[None]:
-        """Where a step cannot be judged, that is the verdict of all gates that would have."""
-        refactored = f"{step.folder}/refactored.py"
+    def record_failure(self, step: StepFolder) -> Iterator[None]:
+        """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
+        refactored_file = f"{step.folder}/refactored.py"
         try:
-            with foreign_code(step.folder, self.bench.directory):
+            with foreign_code(step.folder, self.runner.directory):
                 yield
         except CannotJudge as error:
-            self.findings.broken("step", step.folder, str(error))
+            self.findings.record_broken("step", step.folder, str(error))
             for gate in ("rules", "weights", "coverage"):
-                component = refactored if gate == "rules" else step.folder
-                if not self.findings.has(gate, component):
-                    self.findings.broken(gate, component, f"the step did not run: {error}")
+                component = refactored_file if gate == "rules" else step.folder
+                if not self.findings.has_verdict(gate, component):
+                    self.findings.record_broken(gate, component, f"the step did not run: {error}")
 
-    def open(self, step: Step) -> OpenStep:
-        """Read what a step says, and load it. CannotJudge where a part is missing."""
-        refactored = f"{step.folder}/refactored.py"
+    def load_step(self, step: StepFolder) -> LoadedStep:
+        """Check a step's source and load it; CannotJudge if a part is missing."""
+        refactored_file = f"{step.folder}/refactored.py"
         findings = self.findings
-        with findings.judging("rules", refactored):
-            tree = parsed(self.bench.directory / refactored, refactored)
+        with findings.record_cannot_judge("rules", refactored_file):
+            tree = parse_file(self.runner.directory / refactored_file, refactored_file)
             if fault := parent_fault(tree, "RefactoredModel"):
-                findings.found("rules", refactored, fault)
+                findings.record_verdict("rules", refactored_file, fault)
         if fault := self._children_fault(step):
-            findings.found("rules", refactored, fault)
-        with nothing_computed(refactored, self.bench, findings):
-            module = self.files.load_step(self.bench.directory / step.folder)
-        attribute(module, "RefactoredModel", self.bench.directory)
-        return OpenStep(step, module, weight_map(self.bench.directory / step.folder))
+            findings.record_verdict("rules", refactored_file, fault)
+        with forbid_computation(refactored_file, self.runner, findings):
+            module = self.files.load_step(self.runner.directory / step.folder)
+        require_attribute(module, "RefactoredModel", self.runner.directory)
+        return LoadedStep(step, module, read_weight_map(self.runner.directory / step.folder))
 
-    def close(self, opened: OpenStep) -> None:
-        """The verdict, after the last trial."""
-        step, total, findings = opened.step, opened.total, self.findings
-        if not findings.has("step", step.folder):
-            findings.compared("step", step.folder, total)
+    def finish_step(self, loaded_step: LoadedStep) -> None:
+        """Record the verdict, after the last trial."""
+        step, total, findings = loaded_step.step, loaded_step.total, self.findings
+        if not findings.has_verdict("step", step.folder):
+            findings.record_comparison("step", step.folder, total)
             if total.reason is None and not total.noticed:
                 findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
 
-    def follow(self, opened: OpenStep, parent: "ParentRun", trial: int) -> None:
-        """Run the refactored model where its parent ran, and compare."""
-        bench, findings = self.bench, self.findings
-        step, mapping = opened.step, opened.mapping
-        inputs, expected, seen = parent.inputs, parent.expected, parent.seen
-        where = f"{step.folder}/refactored.py"
-        with nothing_computed(where, bench, findings):
-            refactored = bench.build_bare(f"{where}: RefactoredModel", opened.refactored, trial)
+    def compare_trial(self, loaded_step: LoadedStep, parent: "ParentRun", trial: int) -> None:
+        """Run the refactored model on the inputs and weights of its parent, and compare."""
+        runner, findings = self.runner, self.findings
+        step, mapping = loaded_step.step, loaded_step.mapping
+        inputs, expected, original_run = parent.inputs, parent.expected, parent.observation
+        refactored_file = f"{step.folder}/refactored.py"
+        with forbid_computation(refactored_file, runner, findings):
+            refactored_model = runner.build_bare(
+                f"{refactored_file}: RefactoredModel", loaded_step.build_refactored, trial
+            )
         if trial == 0:
-            fault = map_fault(mapping, table_of(refactored), parent.known)
-            findings.found("weights", step.folder, fault)
-        with foreign_code(f"{step.folder}/weight_map.json", bench.directory):
-            transfer(parent.held, refactored, mapping)
-        found = self._children(opened, refactored) if trial == 0 else {}
-        recording = self.power.recording(step.folder, found) if trial == 0 else None
-        actual, ran = self._run_refactored(opened, refactored, found, parent, trial, recording)
-        if seen and ran:
-            self._judge_run(step, seen, ran)
-            places = {name: storage_of(tensor) for name, tensor in parent.held.items()}
-            findings.found("weights", step.folder, unread(mapping, places, seen, ran))
-        left = state_fault(parent.state, refactored, mapping)
+            fault = weight_map_fault(
+                mapping, describe_weights(refactored_model), parent.weight_table
+            )
+            findings.record_verdict("weights", step.folder, fault)
+        with foreign_code(f"{step.folder}/weight_map.json", runner.directory):
+            transfer_weights(parent.weights, refactored_model, mapping)
+        children = self._find_children(loaded_step, refactored_model) if trial == 0 else {}
+        recording = self.power.make_recording(step.folder, children) if trial == 0 else None
+        actual, refactored_run = self._run_refactored(
+            loaded_step, refactored_model, children, parent, trial, recording
+        )
+        if original_run and refactored_run:
+            self._judge_run(step, original_run, refactored_run)
+            storages = {name: storage_of(tensor) for name, tensor in parent.weights.items()}
+            findings.record_verdict(
+                "weights",
+                step.folder,
+                unread_weight_fault(mapping, storages, original_run, refactored_run),
+            )
+        buffer_difference = compare_state(parent.buffers, refactored_model, mapping)
         if recording is None:
-            del refactored
-        difference = compare_with_control(expected, actual, STEP) | left
-        if difference.reason is None and compared_elements(expected) == 0:
-            self.findings.vacuous("step", step.folder, "the output holds no numbers", difference)
-        if recording and seen and ran and comparable(difference, ran.trace.outside):
-            what = f"{where}: forward"
+            del refactored_model
+        difference = compare_with_control(expected, actual, STEP) | buffer_difference
+        if difference.reason is None and count_elements(expected) == 0:
+            self.findings.record_vacuous(
+                "step", step.folder, "the output holds no numbers", difference
+            )
+        if (
+            recording
+            and original_run
+            and refactored_run
+            and can_be_seen_to_fail(difference, refactored_run.trace.parent_faults)
+        ):
+            label = f"{refactored_file}: forward"
             self.power.judge(
                 Comparison(
                     step.folder,
-                    opened.names(found),
-                    {path: module for path, (module, _) in found.items()},
-                    lambda: bench.forward(what, refactored, inputs.get(), trial)[0],
+                    loaded_step.component_files(children),
+                    {path: module for path, (module, _) in children.items()},
+                    lambda: runner.forward(label, refactored_model, inputs.get(), trial)[0],
                     actual if difference.bitwise_equal else expected,
                     difference.bitwise_equal,
                     STEP,
-                    seen.computes_for_nothing,
+                    original_run.computes_for_nothing,
                 ),
                 recording,
             )
-        opened.total |= difference
+        loaded_step.total |= difference
 
-    def _run_parent(self, parent: Component, trial: int) -> "ParentRun":
-        bench, first = self.bench, trial == 0
+    def _run_parent(self, parent: ComponentFile, trial: int) -> "ParentRun":
+        runner, first = self.runner, trial == 0
         inputs = SharedInputs(lambda: parent.draw(trial))
         model = parent.build(trial)
-        bench.vary(model, trial)
-        known, held = table_of(model), held_weights(model)
-        given = inputs.get()
+        runner.vary(model, trial)
+        weight_table, weights = describe_weights(model), snapshot_weights(model)
+        model_inputs = inputs.get()
         if first:
-            note_contract(parent, self.layout, model, given, self.tests, self.findings)
-        watch = bench.watch(model) if first else None
-        output, seen = bench.forward(f"{parent.path}: forward", model, given, trial, watch)
+            note_contract(parent, self.layout, model, model_inputs, self.tests, self.findings)
+        watch = runner.make_watch(model) if first else None
+        output, observation = runner.forward(
+            f"{parent.path}: forward", model, model_inputs, trial, watch
+        )
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
-        state = state_after(model) if bench.options.mode == "train" else {}
-        return ParentRun(inputs, self.spill.keep(output), held, known, state, seen)
+        buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        return ParentRun(
+            inputs, self.disk_cache.store(output), weights, weight_table, buffers, observation
+        )
 
-    def _children(self, opened: OpenStep, model: nn.Module) -> dict[str, tuple[nn.Module, str]]:
-        """Module path -> module of a child, and its file."""
-        found = opened.children(model, self.bench)
-        where = f"{opened.step.folder}/refactored.py"
-        if not found:
-            self.findings.found("rules", where, "uses no class of children/")
-        self.findings.found("rules", where, held_outside(model, found))
-        return found
+    def _find_children(
+        self, loaded_step: LoadedStep, model: nn.Module
+    ) -> dict[str, tuple[nn.Module, str]]:
+        """Return module path -> (module, file) of each child."""
+        children = loaded_step.find_children(model, self.runner)
+        refactored_file = f"{loaded_step.step.folder}/refactored.py"
+        if not children:
+            self.findings.record_verdict("rules", refactored_file, "uses no class of children/")
+        self.findings.record_verdict(
+            "rules", refactored_file, outside_tensor_fault(model, children)
+        )
+        return children
 
     def _run_refactored(
         self,
-        opened: OpenStep,
+        loaded_step: LoadedStep,
         model: nn.Module,
-        found: dict[str, tuple[nn.Module, str]],
+        children: dict[str, tuple[nn.Module, str]],
         parent: "ParentRun",
         trial: int,
         recording: Recording | None,
-    ) -> tuple[object, Seen | None]:
-        what = f"{opened.step.folder}/refactored.py: forward"
-        given = parent.inputs.get()
+    ) -> tuple[object, ForwardObservation | None]:
+        label = f"{loaded_step.step.folder}/refactored.py: forward"
+        model_inputs = parent.inputs.get()
         if trial:
-            return self.bench.forward(what, model, given, trial)
-        watch = self.bench.watch(model)
-        modules = {path: module for path, (module, _) in found.items()}
-        names = opened.names(found)
+            return self.runner.forward(label, model, model_inputs, trial)
+        watch = self.runner.make_watch(model)
+        modules = {path: module for path, (module, _) in children.items()}
+        names = loaded_step.component_files(children)
         with (
-            nullcontext() if parent.repeated else self._boundaries.watching(modules, names),
-            self._witness.watching(modules, names, given, repeated=parent.repeated),
-            recording.taking() if recording else nullcontext(),
-            watch.components(found, names),
+            nullcontext() if parent.repeated else self._nested_steps.watch_modules(modules, names),
+            self._self_test_reuse.watch_kernels(
+                modules, names, model_inputs, repeated=parent.repeated
+            ),
+            recording.record_calls() if recording else nullcontext(),
+            watch.watch_components(children, names),
         ):
-            return self.bench.forward(what, model, given, trial, watch)
+            return self.runner.forward(label, model, model_inputs, trial, watch)
 
-    def _judge_run(self, step: Step, seen: Seen, ran: Seen) -> None:
-        findings, trace = self.findings, ran.trace
-        outside = trace.outside[0] if trace.outside else None
-        findings.found("rules", f"{step.folder}/refactored.py", outside)
+    def _judge_run(
+        self, step: StepFolder, original_run: ForwardObservation, refactored_run: ForwardObservation
+    ) -> None:
+        findings, trace = self.findings, refactored_run.trace
+        first_fault = trace.parent_faults[0] if trace.parent_faults else None
+        findings.record_verdict("rules", f"{step.folder}/refactored.py", first_fault)
         self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
-        for component, what in trace.faults.items():
-            findings.found("rules", component, what)
-        for call in trace.calls if not trace.outside else ():
+        for component, component_fault in trace.component_faults.items():
+            findings.record_verdict("rules", component, component_fault)
+        for call in trace.calls if not trace.parent_faults else ():
             self._note_operations(call, trace.events)
-        coverage = covered(step.folder, seen, ran)
-        findings.cover(coverage)
-        fault = coverage_fault(coverage) or self._calls_fault(step, ran)
-        findings.found("coverage", step.folder, fault)
+        coverage = compare_coverage(step.folder, original_run, refactored_run)
+        findings.record_coverage(coverage)
+        fault = coverage_fault(coverage) or self._calls_fault(step, refactored_run)
+        findings.record_verdict("coverage", step.folder, fault)
 
-    def _note_operations(self, call: Call, events: list[Event]) -> None:
-        """What a kernel ran whose self-test this was."""
+    def _note_operations(self, call: ComponentCall, events: list[Event]) -> None:
+        """Add the operations of a kernel to its contract, if this call was its self-test."""
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
-            ran = what_ran(events[slice(*call.operations)])
-            self.tests.contracts[call.component] = replace(contract, operations=ran)
+            operations = count_operation_names(events[slice(*call.event_span)])
+            self.tests.contracts[call.component] = replace(contract, operations=operations)
 
     def judge_calls(self) -> None:
-        """What steps called their children with, against what each draws for itself."""
+        """Compare the inputs that steps called their children with to the children's own inputs."""
         for component, inputs, folder in sorted(self._calls):
             contract = self.tests.contracts.get(component)
-            if contract and not self._fits(contract.inputs, inputs):
-                self.findings.found(
+            if contract and not self._inputs_agree(contract.inputs, inputs):
+                self.findings.record_verdict(
                     "self-test",
                     component,
-                    f"get_inputs() gives {shown(contract.inputs)}, but {folder} calls it with"
-                    f" {shown(inputs)}",
+                    f"get_inputs() gives {format_metas(contract.inputs)},"
+                    f" but {folder} calls it with {format_metas(inputs)}",
                 )
 
-    def _fits(self, one: tuple[TensorMeta, ...], other: tuple[TensorMeta, ...]) -> bool:
-        """Whether inputs are the same; other values may give a specialised program other sizes.
+    def _inputs_agree(
+        self, own_inputs: tuple[TensorMeta, ...], call_inputs: tuple[TensorMeta, ...]
+    ) -> bool:
+        """Return whether inputs agree; specialised programs may differ in sizes for other values.
 
-        Of rows that a mask chooses, torch writes one alone without their dimension.
+        torch drops the dimension of rows that a mask selects if there is only one.
         """
-        if not self.bench.options.specialised:
-            return one == other
-        return len(one) == len(other) and all(
-            a == b and abs(len(s) - len(t)) <= 1 for (s, a), (t, b) in zip(one, other, strict=True)
+        if not self.runner.options.specialised:
+            return own_inputs == call_inputs
+        return len(own_inputs) == len(call_inputs) and all(
+            a == b and abs(len(s) - len(t)) <= 1
+            for (s, a), (t, b) in zip(own_inputs, call_inputs, strict=True)
         )
 
-    def _calls_fault(self, step: Step, ran: Seen) -> str | None:
-        """The tree's children of the parent, as often as they ran."""
-        order = [call.component for call in ran.trace.calls]
-        calls = Counter(order)
+    def _calls_fault(self, step: StepFolder, refactored_run: ForwardObservation) -> str | None:
+        """Return a fault if other children ran than the tree lists, or in another order."""
+        actual_children = [call.component for call in refactored_run.trace.calls]
+        calls = Counter(actual_children)
         for node in self.layout.nodes(step.parent or ""):
             assert self.layout.tree is not None
-            children = [self.layout.tree.nodes[child].path for child in node.children]
-            said = Counter(children)
-            for component in sorted(said.keys() | calls.keys()):
-                if said[component] != calls[component]:
+            expected_children = [self.layout.tree.nodes[child].path for child in node.children]
+            expected_counts = Counter(expected_children)
+            for component in sorted(expected_counts.keys() | calls.keys()):
+                if expected_counts[component] != calls[component]:
                     return (
                         f"{component} runs {pluralize(calls[component], 'time')},"
-                        f" {node.id} has {said[component]} such children"
+                        f" {node.id} has {expected_counts[component]} such children"
                     )
-            for n, (ran_now, told) in enumerate(zip(order, children, strict=True)):
-                if ran_now != told:
-                    place = f"child {n + 1} of {node.id} is {told} in {TREE_FILE}"
-                    return f"{place}, and {ran_now} runs there"
+            for n, (actual_child, expected_child) in enumerate(
+                zip(actual_children, expected_children, strict=True)
+            ):
+                if actual_child != expected_child:
+                    place = f"child {n + 1} of {node.id} is {expected_child} in {TREE_FILE}"
+                    return f"{place}, and {actual_child} runs there"
         return None
 
-    def _children_fault(self, step: Step) -> str | None:
+    def _children_fault(self, step: StepFolder) -> str | None:
         if step.parent is None:
             return "its original.py is none of the component files"
         for name, component in step.children.items():
@@ -302,7 +336,7 @@ class StepGate:
                 return f"children/{name}.py is none of the component files"
         for node in self.layout.nodes(step.parent)[:1]:
             assert self.layout.tree is not None
-            said = {self.layout.tree.nodes[child].path for child in node.children}
-            if said != set(step.children.values()):
+            tree_children = {self.layout.tree.nodes[child].path for child in node.children}
+            if tree_children != set(step.children.values()):
                 return f"children/ are not the children that the tree gives {node.id}"
         return None

@@ -1,4 +1,4 @@
-"""This file knows about what a forward in training mode leaves behind: running statistics, counts.
+"""Compares the buffers that a forward in training mode changes: running statistics and counts.
 
 Both sides begin with the same buffers; after the forward they have to be the same again.
 """
@@ -14,20 +14,22 @@ from runner.verify.gates.difference import Difference
 from runner.verify.gates.weights import Weights, weights_of
 
 
-def state_fault(state: Weights, model: nn.Module, mapping: Mapping[str, str]) -> Difference:
-    """How far a model's buffers are from the other side's after the forward.
+def compare_state(
+    expected_buffers: Weights, model: nn.Module, mapping: Mapping[str, str]
+) -> Difference:
+    """Return the difference of a model's buffers from the other side's after the forward.
 
-    `state`: the other side's, empty where it was not to be compared.
+    `expected_buffers`: those of the other side; empty in eval mode, where they are not compared.
     """
     total = Difference()
     for name, tensor in weights_of(model).items():
         source = mapping.get(name)
-        if source not in state or isinstance(tensor, nn.Parameter):
+        if source not in expected_buffers or isinstance(tensor, nn.Parameter):
             continue
         with torch.no_grad():
-            found = compare(state[source], tensor, STEP)
-        if found.reason:
-            reason = found.reason.replace("output", f"after the forward, buffer {name}", 1)
-            found = replace(found, reason=reason)
-        total |= replace(found, not_finite=False)
+            difference = compare(expected_buffers[source], tensor, STEP)
+        if difference.reason:
+            reason = difference.reason.replace("output", f"after the forward, buffer {name}", 1)
+            difference = replace(difference, reason=reason)
+        total |= replace(difference, not_finite=False)
     return total

@@ -1,4 +1,4 @@
-"""This file knows about weight maps: total, both ways; and moving weights along them uncopied."""
+"""Checks that weight maps are complete both ways, and moves weights along them without copies."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,49 +14,49 @@ from runner.torch_internals import storage_of
 
 Weights: TypeAlias = dict[str, torch.Tensor]
 
-_PIECE = 1 << 22
-_DEEPEST = 5
-"""Lists and objects inside each other that are searched for tensors."""
+_PIECE_ELEMENTS = 1 << 22
+_MAX_DEPTH = 5
+"""Depth of nested lists and objects that are searched for tensors."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightTable:
-    """Names, shapes and dtypes of a model's parameters and buffers; the tensors may be gone."""
+    """Names, shapes and dtypes of a model's parameters and buffers; the tensors may be freed."""
 
     entries: dict[str, tuple[tuple[int, ...], str]]
-    plain: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
-    """Tensors in plain attributes: they may be mapped, and need not."""
-    tied: list[set[str]] = field(default_factory=list)
-    """Groups of names for one and the same tensor."""
+    plain_entries: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    """Tensors in plain attributes: a map may name them, and need not."""
+    tied_names: list[set[str]] = field(default_factory=list)
+    """Groups of names for the same tensor."""
 
     def group(self, name: str) -> set[str]:
-        """All names of the tensor that has this name."""
-        return next((group for group in self.tied if name in group), {name})
+        """Return all names of the tensor that has this name."""
+        return next((group for group in self.tied_names if name in group), {name})
 
 
 def weights_of(model: nn.Module) -> Weights:
-    """Parameters and buffers by every name that they have.
+    """Return parameters and buffers by all of their names.
 
-    An empty buffer that no checkpoint holds is none: it only says which device the model is on. Nor
-    is a sparse buffer: a model whose forward reads one is refused.
+    Two kinds of buffers are left out: empty ones that no checkpoint holds, which only tell the
+    model's device, and sparse ones, since a model whose forward reads one is refused.
     """
-    named: Weights = dict(model.named_parameters(remove_duplicate=False))
-    named.update(model.named_buffers(remove_duplicate=False))
+    by_name: Weights = dict(model.named_parameters(remove_duplicate=False))
+    by_name.update(model.named_buffers(remove_duplicate=False))
     anchors = {
         f"{path}.{name}" if path else name
         for path, module in model.named_modules(remove_duplicate=False)
         for name in module._non_persistent_buffers_set
     }
-    dense = {n: t for n, t in named.items() if t.layout is torch.strided}
+    dense = {n: t for n, t in by_name.items() if t.layout is torch.strided}
     return {n: t for n, t in dense.items() if t.numel() or n not in anchors}
 
 
-def table_of(model: nn.Module) -> WeightTable:
-    """What `weights_of` holds, without holding it."""
+def describe_weights(model: nn.Module) -> WeightTable:
+    """Return names, shapes and dtypes of `weights_of`, without holding the tensors."""
     weights = weights_of(model)
     by_place: dict[object, set[str]] = defaultdict(set)
     for name, tensor in weights.items():
-        by_place[_place(tensor)].add(name)
+        by_place[_memory_key(tensor)].add(name)
     return WeightTable(
         {name: (tuple(t.shape), dtype_name(t.dtype)) for name, t in weights.items()},
         {n: (tuple(t.shape), dtype_name(t.dtype)) for n, t in plain_tensors(model).items()},
@@ -64,26 +64,26 @@ def table_of(model: nn.Module) -> WeightTable:
     )
 
 
-def _place(tensor: torch.Tensor) -> object:
-    """The memory that a weight shows: also that of another one of which it is an expansion."""
+def _memory_key(tensor: torch.Tensor) -> object:
+    """Return a key of a weight's memory, which an expansion of the same memory shares."""
     if not tensor.numel():
         return id(tensor)
-    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return storage_of(tensor), tensor.storage_offset(), last, tensor.dtype
+    last_offset = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return storage_of(tensor), tensor.storage_offset(), last_offset, tensor.dtype
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """`float32`."""
+    """Return a dtype's name, such as `float32`."""
     return str(dtype).removeprefix("torch.")
 
 
-def map_fault(
+def weight_map_fault(
     mapping: Mapping[str, str],
     refactored: WeightTable,
     original: WeightTable,
     unused: frozenset[str] = frozenset(),
 ) -> str | None:
-    """What is wrong with `refactored name -> original name`, in one line; None where it is total.
+    """Return the first fault of a map `refactored name -> original name`; None if it is complete.
 
     `unused`: the original's names that need no counterpart.
     """
@@ -93,80 +93,82 @@ def map_fault(
     for name, source in mapping.items():
         if name not in refactored.entries:
             return f"{name} is mapped but does not exist"
-        found = original.entries.get(source) or original.plain.get(source)
-        if found is None:
+        entry = original.entries.get(source) or original.plain_entries.get(source)
+        if entry is None:
             return f"{name} is mapped with {source}, which the original does not have"
         shape, dtype = refactored.entries[name]
-        source_shape, source_dtype = found
+        source_shape, source_dtype = entry
         if shape != source_shape:
             return f"{name} has shape {list(shape)}, the original's {source} {list(source_shape)}"
         if dtype != source_dtype:
             return f"{name} is {dtype}, the original's {source} {source_dtype}"
-    reached = {name for source in mapping.values() for name in original.group(source)}
+    mapped_names = {name for source in mapping.values() for name in original.group(source)}
     for name in original.entries:
-        if name not in reached and name not in unused:
+        if name not in mapped_names and name not in unused:
             return f"the original's {name} has no counterpart"
     return None
 
 
 def plain_tensors(model: nn.Module) -> Weights:
-    """Tensors that modules hold as plain attributes, in lists, dicts and objects too.
+    """Return tensors that modules hold as plain attributes, also in lists, dicts and objects.
 
-    A state that forward() replaces, a table; the weights of a module that no module registered.
+    These are states that forward() replaces, tables, and weights of modules that are not
+    registered.
     """
-    registered = frozenset(map(id, model.modules()))
+    module_ids = frozenset(map(id, model.modules()))
     return {
         name: tensor
         for path, module in model.named_modules()
         for key, value in vars(module).items()
         if key not in {"_parameters", "_buffers", "_modules"}
-        for name, tensor in _held(value, f"{path}.{key}" if path else key, registered)
+        for name, tensor in _iterate_tensors(value, f"{path}.{key}" if path else key, module_ids)
     }
 
 
-def _held(
-    value: object, name: str, known: frozenset[int], depth: int = 0
+def _iterate_tensors(
+    value: object, name: str, visited: frozenset[int], depth: int = 0
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in an attribute; what is in `known`, by its id(), is not entered again."""
+    """Yield the tensors in an attribute; do not enter objects whose id() is in `visited`."""
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth < _DEEPEST and id(value) not in known:
+    elif depth < _MAX_DEPTH and id(value) not in visited:
         deeper = depth + (not isinstance(value, nn.Module))
-        for key, item in _items(value):
-            yield from _held(item, f"{name}.{key}", known | {id(value)}, deeper)
+        for key, item in _named_items(value):
+            yield from _iterate_tensors(item, f"{name}.{key}", visited | {id(value)}, deeper)
 
 
-def _items(value: object) -> Iterable[tuple[object, object]]:
+def _named_items(value: object) -> Iterable[tuple[object, object]]:
     """Return (name, value) pairs of a list, a dict, a module or an object's attributes."""
     if isinstance(value, dict):
         return [(key, item) for key, item in value.items() if isinstance(key, str | int)]
     if isinstance(value, list | tuple):
         return enumerate(value)
     if isinstance(value, nn.Module):
-        own = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
-        return chain(*own, value.named_children())
+        direct = (value.named_parameters(recurse=False), value.named_buffers(recurse=False))
+        return chain(*direct, value.named_children())
     if isinstance(value, type | ModuleType | FunctionType | MethodType):
         return ()
     return vars(value).items() if hasattr(value, "__dict__") else ()
 
 
-def held_weights(model: nn.Module) -> Weights:
-    """All that a map may name, as it is before a forward.
+def snapshot_weights(model: nn.Module) -> Weights:
+    """Return all tensors that a map may name, with their values before a forward.
 
-    A forward may write into all but parameters, and may give these other data.
+    Other tensors than parameters are copied, since a forward may write into them. Parameters are
+    wrapped, since it may give them other data.
     """
-    named = plain_tensors(model) | weights_of(model)
-    own = {id(tensor): _own(tensor) for tensor in named.values()}
-    return {name: own[id(tensor)] for name, tensor in named.items()}
+    by_name = plain_tensors(model) | weights_of(model)
+    copies = {id(tensor): _copy_weight(tensor) for tensor in by_name.values()}
+    return {name: copies[id(tensor)] for name, tensor in by_name.items()}
 
 
-def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
-    """Give `target` the parameters of `source`, under its own names: none is held twice.
+def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
+    """Give `target` the parameters of `source` under its own names, without copying them.
 
-    Buffers are its own, since a forward may write into them. ValueError where a name is mapped to
-    nothing, to what is not there, or to another shape.
+    Buffers are copied, since a forward may write into them. ValueError if a name is mapped to
+    nothing, to a missing name, or to another shape.
     """
-    own: Weights = {}
+    buffers: Weights = {}
     for name, current in weights_of(target).items():
         if name not in mapping:
             raise ValueError(f"{name} has no counterpart in the original")
@@ -181,66 +183,66 @@ def transfer(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> 
             is_parameter = isinstance(value, nn.Parameter)
             value = value if is_parameter else nn.Parameter(value, requires_grad=False)
         else:
-            value = own.setdefault(mapping[name], _own(value).detach())
-        setattr(owner, leaf, value)  # not load_state_dict: it skips buffers that are not persistent
+            value = buffers.setdefault(mapping[name], _copy_weight(value).detach())
+        setattr(owner, leaf, value)  # load_state_dict skips non-persistent buffers
 
 
-def vary(
+def vary_weights(
     model: nn.Module,
     generator: torch.Generator,
     *,
     only_defaults: bool = False,
     names: frozenset[str] | None = None,
 ) -> None:
-    """Move every floating-point weight a little up, by amounts of its own.
+    """Move every floating-point weight up a little, each element by its own random amount.
 
     Default values hide a wrong map: a fresh BatchNorm's weight and running variance are both ones.
-    Positive values stay positive. NaN and infinity stay what they are. `only_defaults`: move those
-    alone that are one value throughout. `names`: move those alone.
+    Positive values stay positive; NaN and infinity stay. `only_defaults`: move only weights with
+    one value throughout. `names`: move only these.
     """
-    seen: set[int] = set()
+    visited: set[int] = set()
     for name, tensor in weights_of(model).items():
-        if not tensor.is_floating_point() or not tensor.numel() or id(tensor) in seen:
+        if not tensor.is_floating_point() or not tensor.numel() or id(tensor) in visited:
             continue
         if names is not None and name not in names:
             continue
-        seen.add(id(tensor))
-        data = tensor.detach()  # not .data: others know by its version that it changed
-        if data.layout != torch.strided or data.dtype.itemsize == 1 or overlapping(data):
+        visited.add(id(tensor))
+        data = tensor.detach()  # not .data: others detect a change by the tensor's version
+        if data.layout != torch.strided or data.dtype.itemsize == 1 or has_overlap(data):
             continue
-        if only_defaults and not one_value(data):
+        if only_defaults and not has_one_value(data):
             continue
-        move(data, generator)
+        move_values(data, generator)
 
 
-def move(data: torch.Tensor, generator: torch.Generator, most: float = 0.1) -> None:
-    """Move each element x up by an amount of its own, at most `most` times |x| + 0.1."""
-    pieces = torch.split(data.view(-1), _PIECE) if data.is_contiguous() else (data,)
-    for piece in pieces:  # a weight may be a large part of what fits
+def move_values(data: torch.Tensor, generator: torch.Generator, limit: float = 0.1) -> None:
+    """Move each element x up by its own random amount, at most `limit` times |x| + 0.1."""
+    pieces = torch.split(data.view(-1), _PIECE_ELEMENTS) if data.is_contiguous() else (data,)
+    for piece in pieces:  # in pieces, since a weight may take much of the memory
         noise = torch.rand(piece.shape, generator=generator, dtype=torch.float32).to(piece)
         step = piece.abs().add_(0.1).nan_to_num_(nan=0.0, posinf=0.0)
-        piece.addcmul_(step, noise, value=most)
+        piece.addcmul_(step, noise, value=limit)
 
 
-def one_value(tensor: torch.Tensor) -> bool:
-    """Whether all elements are equal; the first few mostly settle it."""
+def has_one_value(tensor: torch.Tensor) -> bool:
+    """Return whether all elements are equal; the first few usually decide it."""
     first = tensor.select(0, 0) if tensor.dim() > 1 else tensor
     value = first.flatten()[0]
     return bool((first == value).all()) and bool((tensor == value).all())
 
 
-def overlapping(tensor: torch.Tensor) -> bool:
-    """Expanded: several elements are one number in memory."""
+def has_overlap(tensor: torch.Tensor) -> bool:
+    """Return whether several elements are one number in memory, as in an expanded tensor."""
     return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
 
 
-def _own(tensor: torch.Tensor) -> torch.Tensor:
+def _copy_weight(tensor: torch.Tensor) -> torch.Tensor:
     if isinstance(tensor, nn.Parameter):
         return nn.Parameter(tensor.data, requires_grad=tensor.requires_grad)
     return tensor.detach().clone()
 
 
-def state_after(model: nn.Module) -> Weights:
-    """Buffers as a forward left them."""
-    named = model.named_buffers(remove_duplicate=False)
-    return {name: tensor.detach().clone() for name, tensor in named}
+def copy_buffers(model: nn.Module) -> Weights:
+    """Return copies of the buffers, as a forward left them."""
+    by_name = model.named_buffers(remove_duplicate=False)
+    return {name: tensor.detach().clone() for name, tensor in by_name}

@@ -64,7 +64,7 @@ class Constants:
                 others = (self._original[s] for each in known.values() for s in each if s)
                 if elsewhere or not any(_same(other, own[name]) for other in others):
                     fault = f"its own {name} is not the original's {sources[0]}"
-                    self._findings.found("weights", file, fault)
+                    self._findings.record_verdict("weights", file, fault)
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

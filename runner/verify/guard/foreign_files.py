@@ -16,7 +16,7 @@ from runner.verify.guard.replica import Model
 from runner.verify.guard.wire_format import ConnectionLostError, decode
 from runner.verify.guard.worker_client import COMPUTED, TOLD, Apart, one_line, reading
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL
-from runner.verify.loading_files import CHILDREN, CannotJudge, relative
+from runner.verify.loading_files import CHILDREN, CannotJudge, relative_path
 from runner.verify.results import Verdict
 from runner.verify.runtime.random_blocks import Draws
 
@@ -47,16 +47,16 @@ class ForeignFiles:
 
     def load(self, path: Path) -> ModuleType:
         """Run a file as a module of its own. CannotJudge where it is missing or raises."""
-        file = relative(path, self.directory)
+        file = relative_path(path, self.directory)
         return self._load(file, {"step": None, "text": None})
 
     def load_text(self, path: Path, text: str) -> ModuleType:
         """Run a text in the place of a file."""
-        return self._load(relative(path, self.directory), {"step": None, "text": text})
+        return self._load(relative_path(path, self.directory), {"step": None, "text": text})
 
     def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
         """Run a step's refactored.py, for which `children` is the step's own folder."""
-        folder = relative(step, self.directory)
+        folder = relative_path(step, self.directory)
         return self._load(f"{folder}/refactored.py", {"step": folder, "text": None})
 
     def problem(self) -> ForeignProblem:
@@ -74,7 +74,7 @@ class ForeignFiles:
         try:
             self._judge_devices(findings)
         except CannotJudge as error:
-            findings.broken("device", "model", str(error))
+            findings.record_broken("device", "model", str(error))
 
     def _judge_devices(self, findings: Findings) -> None:
         answer, _ = self._parts.ask({"do": "device", "what": "device"}, [])
@@ -83,13 +83,13 @@ class ForeignFiles:
                 file, why = one_line(component), one_line(reason)
                 match Verdict(verdict):
                     case Verdict.BROKEN:
-                        findings.broken("device", file, why)
+                        findings.record_broken("device", file, why)
                     case Verdict.NOTHING_TO_CHECK:
-                        findings.nothing("device", file)
+                        findings.record_nothing_to_check("device", file)
                     case Verdict.PASSED:
-                        findings.found("device", file, None)
+                        findings.record_verdict("device", file, None)
                     case _:
-                        findings.found("device", file, why)
+                        findings.record_verdict("device", file, why)
             for warning in answer["warnings"]:
                 findings.warn(one_line(warning))
 

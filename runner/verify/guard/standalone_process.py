@@ -176,7 +176,7 @@ def _calls(
         _seed(request["number"])
         given = _copies(args), _copies(kwargs)
         with context:
-            output = tools["plain"](model(*given[0], **given[1]))
+            output = tools["to_plain_containers"](model(*given[0], **given[1]))
         for place, tensor in keeps[which]:
             tools["put_tensor"](model, place, tensor.clone())
         remember()

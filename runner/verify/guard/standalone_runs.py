@@ -28,9 +28,9 @@ from runner.problems import nested_values
 from runner.torch_internals import DisableTorchFunction, without_modes
 from runner.untrusted_files import LARGEST_SOURCE
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, compare, compared_elements
+from runner.verify.gates.compare import STEP, compare, count_elements
 from runner.verify.gates.health import constant_output
-from runner.verify.gates.self_test import components_in
+from runner.verify.gates.self_test import find_components
 from runner.verify.guard import (
     retained_state,
     sandbox,
@@ -50,7 +50,7 @@ from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layo
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
 from runner.verify.results import GateName
-from runner.verify.runtime.input_moves import moved
+from runner.verify.runtime.input_moves import move_inputs
 from runner.verify.runtime.operation_watch import Event
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import Inputs
@@ -204,7 +204,7 @@ class Alone:
             message, blocks = self._on(known, inputs)
             versions = [tensor._version for tensor in tensors(list(inputs))]
         except CannotJudge as error:
-            self._findings.broken(_gate(file), file, str(error))
+            self._findings.record_broken(_gate(file), file, str(error))
             return None
         run.send(message, blocks)
         self._begin_next()
@@ -222,7 +222,7 @@ class Alone:
         known = model.kdrun_link.model
         if not events and not known.asks_for("_unsafe_view"):  # which torch itself takes
             fault = "computes nothing: a view belongs into the parent"
-            self._findings.found("rules", file, fault)
+            self._findings.record_verdict("rules", file, fault)
         elif sum(not event.constant for event in events) > 1:
             tree = self._layout.tree
             lone = tree is not None and tree.root.path == file
@@ -238,7 +238,7 @@ class Alone:
         `as_the_author_calls`: kernels that do what one call of the original's author does.
         `one_in_the_model`: kernels of whose operations all but one depend on no input there.
         """
-        found = self._findings.found
+        found = self._findings.record_verdict
         self._constants.judge()
         more = {
             file: several
@@ -259,7 +259,7 @@ class Alone:
                 found("rules", file, fault)
         if self._findings.all_good:
             for file, cls in self._waiting:
-                self._findings.broken(_gate(file), file, f"{cls} was not run by itself")
+                self._findings.record_broken(_gate(file), file, f"{cls} was not run by itself")
 
     def original_built(self, model: nn.Module, trial: int) -> None:
         """Learn from the original, with the weights of a trial's seed, what is constant in it."""
@@ -343,20 +343,20 @@ class Alone:
         file = run.file
         try:
             fault = self._fault(run, output, inputs)
-            self._findings.found(_gate(file), file, fault)
+            self._findings.record_verdict(_gate(file), file, fault)
         except CannotJudge as error:
-            self._findings.broken(_gate(file), file, str(error))
+            self._findings.record_broken(_gate(file), file, str(error))
         finally:
             run.answers.close()
             shutil.rmtree(run.aside, ignore_errors=True)
         if model.reads_values:
             self._reading.add(file)
         floats = any(tensor.is_floating_point() for tensor in tensors(output))
-        if floats and compared_elements(output) > _FEW and constant_output(output):
+        if floats and count_elements(output) > _FEW and constant_output(output):
             self._silent.add(file)
 
     def _fault(self, run: _Run, output: Any, inputs: list[tuple[torch.Tensor, bool]]) -> str | None:
-        actual, answer = moved(output, "cpu"), self._answered(run)
+        actual, answer = move_inputs(output, "cpu"), self._answered(run)
         self._constants.of_file(run.file, answer.constants)
         if answer.keeps is not None:
             return f"keeps something from call to call: {one_line(answer.keeps)[:300]}"
@@ -368,7 +368,9 @@ class Alone:
             for own, (tensor, changed) in zip(left, inputs, strict=True):
                 if own is None and changed:
                     return "imported and run by itself, it does not change its inputs"
-                if own is not None and (reason := compare(own, moved(tensor, "cpu"), STEP).reason):
+                if own is not None and (
+                    reason := compare(own, move_inputs(tensor, "cpu"), STEP).reason
+                ):
                     return f"imported and run by itself, it changes its inputs: {reason}"
         return None
 
@@ -396,7 +398,7 @@ class Alone:
     def listening(self, composed: nn.Module) -> Iterator[None]:
         """Hear which kernels give more than one number in the composed model."""
         directory = self._layout.directory
-        found = components_in(composed, directory / KERNEL_FOLDER, directory)
+        found = find_components(composed, directory / KERNEL_FOLDER, directory)
 
         def heard_by(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def listen(*args: Any, **kwargs: Any) -> Any:

@@ -29,7 +29,12 @@ from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import FakeTensorMode
 from runner.verify.findings import Findings
 from runner.verify.gates.device import DeviceGate
-from runner.verify.gates.self_test import components_in, computed, defining_file, made
+from runner.verify.gates.self_test import (
+    computed_operations,
+    defining_file,
+    find_components,
+    make_model,
+)
 from runner.verify.gates.weights import plain_tensors
 from runner.verify.guard.call_recording import Recorder, watching_calls
 from runner.verify.guard.sandbox import confine, installed
@@ -49,7 +54,7 @@ from runner.verify.loading_files import CannotJudge, Files, foreign_code
 from runner.verify.options import VerifyOptions
 from runner.verify.runtime.operation_watch import Watch
 from runner.verify.runtime.random_blocks import RepeatedDraws
-from runner.verify.runtime.runner import Bench
+from runner.verify.runtime.runner import ForwardRunner
 
 _ANSWERED = object()
 """A request that another process has answered."""
@@ -126,7 +131,7 @@ class Worker:
 
     def __init__(self, directory: Path, options: VerifyOptions, channel: Channel) -> None:
         self._directory, self._channel = directory, channel
-        self._bench = Bench(directory, options)
+        self._bench = ForwardRunner(directory, options)
         self._files = Files(directory)
         self._modules: list[ModuleType | LoadedProblem] = []
         self._models: dict[int, nn.Module] = {}
@@ -188,7 +193,7 @@ class Worker:
         watch = Watch(self._directory)
         with watch:
             yield
-        found = dict.fromkeys(computed(watch))
+        found = dict.fromkeys(computed_operations(watch))
         answer["computed"] = [[name, where] for name, where in found if where != "elsewhere"]
 
     # What a judge asks for
@@ -367,7 +372,7 @@ class Worker:
                 known[len(inputs) + n] = tensor
         before = set(known)
         folder = self._directory / request["children"] if request["children"] else None
-        components = components_in(model, folder, self._directory) if folder else {}
+        components = find_components(model, folder, self._directory) if folder else {}
         first = len(inputs) + len(slots)
         recorder = Recorder(self._directory, known, first, functions=request["functions"])
         whole.train(request["training"])
@@ -412,9 +417,9 @@ class Worker:
         state = bytearray(base64.b64decode(request["state"]))
         torch.set_rng_state(torch.frombuffer(state, dtype=torch.uint8))
 
-    def _seeded(self, number: int) -> Bench:
+    def _seeded(self, number: int) -> ForwardRunner:
         options = replace(self._bench.options, seed=number)
-        return Bench(self._directory, options, dtypes=self._bench.dtypes)
+        return ForwardRunner(self._directory, options, dtypes=self._bench.dtypes)
 
 
 def _made(module: ModuleType, name: str) -> Any:
@@ -422,7 +427,7 @@ def _made(module: ModuleType, name: str) -> Any:
     names = vars(module)
     arguments = None if name == "ComposedModel" else names.get("get_init_inputs")
     with RepeatedDraws():
-        return made(names[name], arguments)
+        return make_model(names[name], arguments)
 
 
 def _is_tensor(value: Any) -> bool:

@@ -1,1 +1,1 @@
-"""Runs forwards for the gates: on which values, on which device, and what waits where."""
+"""Runs forwards for the gates, watches their operations, and stores large outputs and weights."""

@@ -1,9 +1,9 @@
-"""Sets how torch computes while both sides of a comparison run: repeatably, in full precision.
+"""Makes torch compute repeatably and in full precision while both sides of a comparison run.
 
-Deterministic algorithms are taken where there are some; where there are none, torch runs the
-others, and the tolerance decides. A CPU needs them too: in `x[index] = value` with an index that
-repeats, several threads race for the last word. TF32, on a GPU, keeps 10 of a float32's 23 bits,
-more than a tolerance allows for.
+Deterministic algorithms are used where torch has them; elsewhere it runs the others, and the
+tolerance decides. A CPU needs them too: in `x[index] = value` with an index that repeats, several
+threads race to write last. TF32, on a GPU, keeps 10 of a float32's 23 bits, and its error exceeds
+the tolerance.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ _FILL = "fill_uninitialized_memory"
 _FULL_PRECISION = "TF32 off; no reduced-precision sums"
 
 
-def said_of(device: str) -> str | None:
-    """Return what a verdict says of a device's arithmetic; None for the CPU."""
+def describe_arithmetic(device: str) -> str | None:
+    """Return the sentence about a device's arithmetic for the verdict; None for the CPU."""
     if device == "cpu":
         return None
     on_cuda = device.startswith("cuda")
@@ -27,14 +27,14 @@ def said_of(device: str) -> str | None:
 
 @contextmanager
 def exact_arithmetic(device: str) -> Iterator[None]:
-    """Switch to it, and back at the end.
+    """Make torch repeatable and precise in the body, and restore its settings afterwards.
 
-    The switches for precision are CUDA's, and mean nothing to another device.
+    The switches for precision are CUDA's, and have no effect on other devices.
     """
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    places: list[tuple[Any, str, bool]] = [(torch.utils.deterministic, _FILL, False)]
+    switches: list[tuple[Any, str, bool]] = [(torch.utils.deterministic, _FILL, False)]
     if device != "cpu":
-        places += [
+        switches += [
             (matmul, "allow_tf32", False),
             (matmul, "allow_fp16_reduced_precision_reduction", False),
             (matmul, "allow_bf16_reduced_precision_reduction", False),
@@ -42,15 +42,15 @@ def exact_arithmetic(device: str) -> Iterator[None]:
             (cudnn, "deterministic", True),
             (cudnn, "benchmark", False),
         ]
-    before = [(place, name, getattr(place, name)) for place, name, _ in places]
+    saved_values = [(place, name, getattr(place, name)) for place, name, _ in switches]
     strict = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    for place, name, value in places:
+    for place, name, value in switches:
         setattr(place, name, value)
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(strict, warn_only=warns)
-        for place, name, value in before:
+        for place, name, value in saved_values:
             setattr(place, name, value)

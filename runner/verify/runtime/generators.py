@@ -12,7 +12,7 @@ def generator_states(device: str) -> tuple[torch.Tensor, ...]:
 
 
 def set_generators(device: str, states: tuple[torch.Tensor, ...]) -> None:
-    """Set them to what `generator_states` returned."""
+    """Set the generators to states that `generator_states` returned."""
     torch.set_rng_state(states[0])
     if device != "cpu":
         torch.get_device_module(device).set_rng_state(states[1])

@@ -1,4 +1,4 @@
-"""Moves inputs to a device as they are laid out: strides, and memory that two of them share.
+"""Moves inputs to a device with their strides, and with the memory that two of them share.
 
 `Tensor.to` makes a dense copy of an expanded or sliced tensor, and two copies of shared memory.
 """
@@ -13,7 +13,7 @@ from runner.torch_internals import storage_key
 T = TypeVar("T")
 
 
-def moved(values: T, device: str) -> T:
+def move_inputs(values: T, device: str) -> T:
     """Return inputs, nested or not, on the device; a storage is moved once and as a whole."""
     target = torch.device(device)
     storages: dict[int, torch.UntypedStorage] = {}
@@ -28,16 +28,16 @@ def moved(values: T, device: str) -> T:
         return value
 
     def move_tensor(tensor: torch.Tensor) -> torch.Tensor:
-        plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided
-        if not plain or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
+        is_plain = type(tensor) is torch.Tensor and tensor.layout == torch.strided
+        if not is_plain or tensor.requires_grad or tensor.is_conj() or tensor.is_neg():
             return tensor.to(target)
         storage = tensor.untyped_storage()
         if storage_key(storage) not in storages:
             content = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
             storages[storage_key(storage)] = content.to(target).untyped_storage()
-        bare = torch.empty(0, dtype=tensor.dtype, device=target)
+        empty_tensor = torch.empty(0, dtype=tensor.dtype, device=target)
         place = tensor.storage_offset(), tensor.shape, tensor.stride()
-        return bare.set_(storages[storage_key(storage)], *place)
+        return empty_tensor.set_(storages[storage_key(storage)], *place)
 
     result: T = move(values)
     return result

@@ -1,6 +1,6 @@
-"""This file knows about which operations a forward runs: what each computes, from what, and where.
+"""Records the operations of a forward: what each computes, from which tensors, at which line.
 
-Watched on the real tensors of a forward that runs anyway, so it costs microseconds an operation.
+It watches the real tensors of a forward that runs anyway, so it costs microseconds an operation.
 """
 
 import sys
@@ -27,390 +27,428 @@ from runner.verify.gates.operation_identity import (
     CREATES,
     FILLS,
     SCATTERS,
-    Bound,
-    Operation,
+    BoundArgument,
+    DispatchedOperation,
     TensorMeta,
-    bound_arguments,
+    bind_arguments,
+    identify_operation,
     meta_of,
-    operation_of,
 )
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
-from runner.verify.runtime.work_estimate import effort
+from runner.verify.runtime.work_estimate import estimate_effort
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One operation that ran."""
 
-    operation: Operation
+    operation: DispatchedOperation
     reads: frozenset[int]
-    """Storages, by number."""
+    """Numbers of the storages that it reads."""
     writes: frozenset[int]
     constant: bool
-    """Computes nothing from an input or a weight: what it gives depends on neither, or it moves a
-    tensor to another device."""
-    where: str
-    """`file:line` of the program that asked for it."""
-    inside: str | None
-    """The component that was running, where components are watched."""
+    """Whether it computes nothing from an input or a weight.
+
+    Its result depends on neither, or it moves a tensor to another device.
+    """
+    line: str
+    """Line of the program that called it, `file:line`."""
+    component: str | None
+    """The component that was running, if components are watched."""
     calls: tuple[str, ...] = ()
-    """The author's calls that it is in, outermost first, where a worker told them."""
+    """The author's calls that contain it, outermost first, if a worker reported them."""
     into_part: bool = False
-    """Computed in place on a part of a tensor."""
-    relaid: bool = False
-    """In place, on a tensor that does not lie row by row: a new one may lie in another order."""
+    """Whether it wrote in place into a part of a tensor."""
+    into_strided: bool = False
+    """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One use of a component."""
+class ComponentCall:
+    """One call of a component."""
 
     component: str
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
     outputs: tuple[TensorMeta, ...]
-    operations: tuple[int, int]
-    """Its events in the trace: from, up to."""
+    event_span: tuple[int, int]
+    """Start and end of its events in the trace."""
 
 
 @dataclass
 class Trace:
-    """Everything that happened in one forward."""
+    """Everything that one forward did."""
 
     events: list[Event] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
-    """What a component's parent did itself and may not, a sentence each."""
-    faults: dict[str, str] = field(default_factory=dict)
-    """Component -> what it did itself and may not."""
+    calls: list[ComponentCall] = field(default_factory=list)
+    parent_faults: list[str] = field(default_factory=list)
+    """Faults of the components' parent, which computes something itself, a sentence each."""
+    component_faults: dict[str, str] = field(default_factory=dict)
+    """Component -> first fault of its own."""
     not_finite: set[str] = field(default_factory=set)
-    """Components that gave NaN or infinity, of those that were asked about."""
+    """Examined components that gave NaN or infinity."""
     effort: int = 0
     """Work of all operations in floating-point operations, counted from sizes alone."""
 
 
 _TORCH = Path(torch.__file__).parent
-_LOOKS = {
+_RESTRIDES = {
     *("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "as_strided_"),
     "set_",
 }
-"""Change how a tensor is read, in place, and no number of it."""
+"""Operations that change a tensor's shape or strides in place, and none of its numbers."""
 
 
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records a forward. `directory` is where the program's own files lie.
+    """Records the operations of a forward; `directory` holds the program's own files.
 
-    `others`: tensors besides weights that a forward may read, such as tables made in `__init__`;
-    what is computed from these alone is as constant as what is computed from numbers. Where no
-    components are watched, any tensor that was there before is such another.
+    `other_tensors`: tensors besides weights that a forward may read, such as tables made in
+    `__init__`. An operation on these alone is constant, like one on plain numbers. Where no
+    components are watched, any tensor that existed before counts as such a table.
     """
 
     place: ClassVar[str | None] = None
-    """`file:line`, where a worker's forward is done again: no frame here says it."""
+    """`file:line`, set while a worker's forward is repeated, since no frame here has it."""
     calls: ClassVar[tuple[str, ...]] = ()
-    """The calls of the author's functions and modules that ask, outermost first."""
+    """Calls of the author's functions and modules that are open then, outermost first."""
 
     def __init__(
         self,
         directory: Path,
         weights: dict[str, torch.Tensor] | None = None,
-        others: Iterable[torch.Tensor] = (),
+        other_tensors: Iterable[torch.Tensor] = (),
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
         self._numbers: dict[int, int] = {}
-        self._references: list[StorageWeakRef] = []
-        """Of each storage by its number."""
-        self._constant: set[int] = set()
-        self._known: set[int] = set()
-        self._before: set[int] = set()
-        self._components: list[tuple[str, str, Any]] = []
-        """Each component that runs now: its name, its file, and the frame that called it.
+        self._storage_references: list[StorageWeakRef] = []
+        """Weak references to the storages, by their numbers."""
+        self._constant_storages: set[int] = set()
+        self._known_storages: set[int] = set()
+        self._input_storages: set[int] = set()
+        self._open_components: list[tuple[str, str, Any]] = []
+        """Each running component: its name, its file, and the frame that called it.
 
-        The frame is kept only where the forward is code of torch.
+        The frame is stored only if the forward is code of torch.
         """
-        self._guarded = False
-        self._scattered: dict[int, int] = {}
-        """Storage of a scatter's result -> storage of the tensor of which it is a changed copy."""
+        self._watches_components = False
+        self._scatter_targets: dict[int, int] = {}
+        """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
         self._weights: dict[int, list[str]] = {}
         for name, tensor in (weights or {}).items():
             if tensor.numel():
-                self._weights.setdefault(self._number(tensor), []).append(name)
-        owned = [*(weights or {}).values(), *others]
-        self.owned = self.numbers_of(owned)
-        """The storages of weights and of those other tensors."""
-        self.may_read(owned)
-        self._constant |= self.owned - self._weights.keys()
+                self._weights.setdefault(self._storage_number(tensor), []).append(name)
+        own_tensors = [*(weights or {}).values(), *other_tensors]
+        self.own_storages = self.storage_numbers(own_tensors)
+        """Storages of the weights and of the other tensors."""
+        self.register_inputs(own_tensors)
+        self._constant_storages |= self.own_storages - self._weights.keys()
 
-    def may_read(self, values: object) -> None:
-        """Tensors that exist before the forward and belong to it: its inputs."""
-        self._known |= self.numbers_of(values)
-        self._before = set(self._known)
+    def register_inputs(self, values: object) -> None:
+        """Register tensors that exist before the forward and that it may read: its inputs."""
+        self._known_storages |= self.storage_numbers(values)
+        self._input_storages = set(self._known_storages)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if is_composite(func):  # under inference_mode they come whole; elsewhere as what they call
+        if is_composite(func):  # under inference_mode a composite arrives whole
             with self:
                 return func.decompose(*args, **kwargs)
-        bound = list(bound_arguments(func, args, kwargs))
-        shapes = {id(t): meta_of(t) for each in bound for t in each.tensors}
+        bound = list(bind_arguments(func, args, kwargs))
+        shapes = {id(t): meta_of(t) for argument in bound for t in argument.tensors}
         result = func(*args, **kwargs)
-        given = (tensor for each in bound for tensor in each.tensors)
-        self.trace.effort += effort(func, given, args, kwargs, result)
+        inputs = (tensor for argument in bound for tensor in argument.tensors)
+        self.trace.effort += estimate_effort(func, inputs, args, kwargs, result)
         self._record(func, bound, shapes, result)
         return result
 
     @contextmanager
-    def components(
+    def watch_components(
         self,
-        found: dict[str, tuple[nn.Module, str]],
+        modules: dict[str, tuple[nn.Module, str]],
         names: dict[str, str],
         examine: frozenset[str] = frozenset(),
     ) -> Iterator[None]:
-        """Watch these submodules as components: what runs outside of them is their parent's doing.
+        """Watch these submodules as components in the body, and the rest as their parent.
 
-        `found`: module path -> module and the file that defines it. `names`: module path ->
-        component file. `examine`: files to ask whether an output is finite.
+        `modules`: module path -> module and the file that defines it. `names`: module path ->
+        component file. `examine`: component files whose outputs are examined for NaN and infinity.
         """
-        self._guarded = True
-        wrapped = [module for module, _ in found.values()]
-        for path, (module, file) in found.items():
-            module.forward = self._wrapped(module, names[path], file, examine)
+        self._watches_components = True
+        watched_modules = [module for module, _ in modules.values()]
+        for path, (module, file) in modules.items():
+            module.forward = self._wrap_forward(module, names[path], file, examine)
         try:
             yield
         finally:
-            self._guarded = False
-            for module in wrapped:
+            self._watches_components = False
+            for module in watched_modules:
                 module.__dict__.pop("forward", None)
 
-    def returned(self, output: object) -> None:
-        """The forward's own output, before anybody reads it."""
-        if self._guarded:
-            self._unwatched_changes(output, "returns")
+    def check_output(self, output: object) -> None:
+        """Check the forward's output before anybody reads it."""
+        if self._watches_components:
+            self._record_new_tensors(output, "returns")
 
-    def kept(self) -> str | None:
-        """What the forward made and somebody still holds, asked when its output is let go."""
-        made = {number for event in self.trace.events for number in event.writes}
-        made -= self._before
-        for number, reference in enumerate(self._references):
-            if number in made and not reference.expired():  # type: ignore[no-untyped-call]
+    def retained_tensor_fault(self) -> str | None:
+        """Return a fault if a tensor of the forward is still alive after its output is freed."""
+        result_storages = {number for event in self.trace.events for number in event.writes}
+        result_storages -= self._input_storages
+        for number, reference in enumerate(self._storage_references):
+            if number in result_storages and not reference.expired():  # type: ignore[no-untyped-call]
                 return "keeps a tensor that it computed for its next call"
         return None
 
-    def _wrapped(self, module: nn.Module, name: str, file: str, examine: frozenset[str]) -> Any:
+    def _wrap_forward(
+        self, module: nn.Module, name: str, file: str, examine: frozenset[str]
+    ) -> Any:
         forward = module.forward
 
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            given = tensors([*args, *kwargs.values()])
-            metas = tuple(map(meta_of, given))
-            strides = tuple(tuple(t.stride()) for t in given)
-            if not self._components:
-                self._unwatched_changes(given, f"gives {name}")
-            caller = self._asking() if _is_of_torch(forward) else None
-            self._components.append((name, file, caller))
+        def record_call(*args: Any, **kwargs: Any) -> Any:
+            inputs = tensors([*args, *kwargs.values()])
+            metas = tuple(map(meta_of, inputs))
+            strides = tuple(tuple(t.stride()) for t in inputs)
+            if not self._open_components:
+                self._record_new_tensors(inputs, f"gives {name}")
+            caller = self._innermost_frame() if _is_of_torch(forward) else None
+            self._open_components.append((name, file, caller))
             first = len(self.trace.events)
             try:
                 output = forward(*args, **kwargs)
             finally:
-                self._components.pop()
+                self._open_components.pop()
             results = tensors(output)
-            if any(self._number(t) not in self._known for t in results if t.numel()):
-                self._fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
+            if any(
+                self._storage_number(t) not in self._known_storages for t in results if t.numel()
+            ):
+                self._record_fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
             span = (first, len(self.trace.events))
-            self.trace.calls.append(Call(name, metas, strides, tuple(map(meta_of, results)), span))
-            if name in examine and not all(_finite(t) for t in results):
+            self.trace.calls.append(
+                ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span)
+            )
+            if name in examine and not all(_is_finite(t) for t in results):
                 self.trace.not_finite.add(name)
             return output
 
-        return watched
+        return record_call
 
     def _record(
         self,
         func: Any,
-        bound: list[Bound],
+        bound: list[BoundArgument],
         shapes: dict[int, TensorMeta],
         result: Any,
     ) -> None:
         name = name_of(func)
-        creates = name in CREATES
+        is_factory = name in CREATES
         reads: set[int] = set()
         writes: set[int] = set()
-        for each in bound:
-            for tensor in each.tensors:
-                number = self._number(tensor)
-                if each.written:
+        for argument in bound:
+            for tensor in argument.tensors:
+                number = self._storage_number(tensor)
+                if argument.is_written:
                     writes.add(number)
-                if not creates and tensor.numel() and not self._is_python_number(tensor, number):
+                if not is_factory and tensor.numel() and not self._is_python_number(tensor, number):
                     reads.add(number)
         outputs = tensors(result)
-        inside, file, caller = self._components[-1] if self._components else (None, None, None)
-        if not reads <= self._known:
-            if self._guarded:
-                self._stray(name, inside)
+        component, file, caller = (
+            self._open_components[-1] if self._open_components else (None, None, None)
+        )
+        if not reads <= self._known_storages:
+            if self._watches_components:
+                self._record_stray_read(name, component)
             else:
-                self._constant |= reads - self._known  # made before, in an object that is no module
+                # These are tables in objects that are no modules.
+                self._constant_storages |= reads - self._known_storages
         if not outputs and not writes:
-            return  # reads a value into Python, or asserts something
-        numbers = {self._number(tensor) for tensor in outputs}
+            return  # it reads a value into Python, or asserts something
+        numbers = {self._storage_number(tensor) for tensor in outputs}
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
-        if self._guarded and inside is None and weight is not None:
-            self._complain(f"reads the weight {weight} itself", name)
-        if name in _LOOKS:
+        if self._watches_components and component is None and weight is not None:
+            self._record_parent_fault(f"reads the weight {weight} itself", name)
+        if name in _RESTRIDES:
             return
         if not writes and reads and numbers <= reads:
-            return  # a view, by what it does and not by what it is called
+            return  # a view by its effect, whatever its name
         if name == "lift_fresh":
-            self._constant |= numbers  # numbers that Python wrote down
+            self._constant_storages |= numbers  # numbers written in Python
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
-            return  # a view of nothing: empty tensors share no storage
-        if name == "copy_" and _one_place([t for each in bound for t in each.tensors]):
-            return  # `x[0] *= 2` copies x[0] to where it is
-        where = self._where()
-        moves = name in COPIES and _is_move([t for each in bound for t in each.tensors], outputs)
-        if self._guarded and not moves:
-            if inside is None:
-                self._complain(f"computes {name} itself", None)
-            elif where.rpartition(":")[0] != file and (
-                caller is None or self._asking() is not caller
+            return  # a view of an empty tensor, which shares no storage
+        if name == "copy_" and _is_same_memory([t for argument in bound for t in argument.tensors]):
+            return  # `x[0] *= 2` copies x[0] onto itself
+        line = self._current_line()
+        is_move = name in COPIES and _is_move(
+            [t for argument in bound for t in argument.tensors], outputs
+        )
+        if self._watches_components and not is_move:
+            if component is None:
+                self._record_parent_fault(f"computes {name} itself", None)
+            elif line.rpartition(":")[0] != file and (
+                caller is None or self._innermost_frame() is not caller
             ):
-                self._complain(f"computes {name} in the place of {inside}", None)
+                self._record_parent_fault(f"computes {name} in the place of {component}", None)
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
-        constant = not random and sources <= self._constant
+        constant = not random and sources <= self._constant_storages
         if name in SCATTERS:
-            # A write through a view of a view is a scatter into each, of which one moves anything.
-            (source,) = (self._number(each.value) for each in bound if each.name == "src")
-            (into,) = (self._number(each.value) for each in bound if each.name == "self")
-            nested = self._scattered.get(source) == into
-            self._scattered.update(dict.fromkeys(numbers, into))
+            # A write through a view of a view becomes two nested scatters, and only one moves
+            # elements.
+            (source,) = (
+                self._storage_number(argument.value) for argument in bound if argument.name == "src"
+            )
+            (target,) = (
+                self._storage_number(argument.value)
+                for argument in bound
+                if argument.name == "self"
+            )
+            is_nested = self._scatter_targets.get(source) == target
+            self._scatter_targets.update(dict.fromkeys(numbers, target))
         else:
-            nested = False
-        written = writes | numbers
+            is_nested = False
+        written_storages = writes | numbers
         if constant:
-            self._constant |= written - reads
+            self._constant_storages |= written_storages - reads
         else:
-            self._constant -= written
-        self._known |= written
-        operation = operation_of(name, bound, shapes, outputs)
-        # A copy or a fill into something that depends on an input stays part of that something.
-        live = bool((reads | writes) - self._constant) or random
-        changed = [t for each in bound if each.written for t in each.tensors]
-        into_part = name not in COPIES | FILLS and any(map(_is_part, changed))
-        relaid = name.endswith("_") and any(not t.is_contiguous() for t in changed)
+            self._constant_storages -= written_storages
+        self._known_storages |= written_storages
+        operation = identify_operation(name, bound, shapes, outputs)
+        # A copy or a fill into a tensor that depends on an input stays part of that tensor.
+        is_live = bool((reads | writes) - self._constant_storages) or random
+        changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
+        into_part = name not in COPIES | FILLS and any(map(_is_part, changed_tensors))
+        into_strided = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
         self.trace.events.append(
             Event(
                 operation,
                 frozenset(reads),
-                frozenset(written),
-                not live or nested or moves,
-                where,
-                inside,
+                frozenset(written_storages),
+                not is_live or is_nested or is_move,
+                line,
+                component,
                 Watch.calls,
                 into_part,
-                relaid,
+                into_strided,
             )
         )
 
     def _is_python_number(self, tensor: torch.Tensor, number: int) -> bool:
-        """Whether it is the 0 of `x[:1] = 0`, which torch wraps without an operation."""
-        return not self._guarded and tensor.dim() == 0 and number not in self._known
+        """Return whether it is the 0 of `x[:1] = 0`, which torch wraps without an operation."""
+        return (
+            not self._watches_components
+            and tensor.dim() == 0
+            and number not in self._known_storages
+        )
 
-    def _stray(self, operation: str, inside: str | None) -> None:
-        what = f"reads a tensor that was there before ({operation}), {_ORIGIN}, at {self._where()}"
-        if inside is None:
-            self.trace.outside.append(what)
+    def _record_stray_read(self, operation: str, component: str | None) -> None:
+        fault = (
+            f"reads a tensor that was there before ({operation}),"
+            f" {_ORIGIN}, at {self._current_line()}"
+        )
+        if component is None:
+            self.trace.parent_faults.append(fault)
         else:
-            self._fault(inside, what)
+            self._record_fault(component, fault)
 
-    def _fault(self, component: str, what: str) -> None:
-        self.trace.faults.setdefault(component, what)
+    def _record_fault(self, component: str, fault: str) -> None:
+        self.trace.component_faults.setdefault(component, fault)
 
-    def _unwatched_changes(self, values: object, what: str) -> None:
-        """Between components nothing may come into being."""
+    def _record_new_tensors(self, values: object, action: str) -> None:
+        """Record a fault for each tensor that was created between components."""
         for tensor in tensors(values):
-            number = self._number(tensor)
-            if tensor.numel() and number not in self._known:
-                self.trace.outside.append(f"{what} a tensor that no component made, {_ORIGIN}")
-                self._known.add(number)
+            number = self._storage_number(tensor)
+            if tensor.numel() and number not in self._known_storages:
+                self.trace.parent_faults.append(
+                    f"{action} a tensor that no component made, {_ORIGIN}"
+                )
+                self._known_storages.add(number)
 
-    def _complain(self, what: str, detail: str | None) -> None:
+    def _record_parent_fault(self, action: str, detail: str | None) -> None:
         suffix = f" ({detail})" if detail else ""
-        self.trace.outside.append(f"{what}{suffix} at {self._where()}")
+        self.trace.parent_faults.append(f"{action}{suffix} at {self._current_line()}")
 
-    def _number(self, tensor: torch.Tensor) -> int:
-        """A storage's number. A weak reference keeps its address from being given out again."""
+    def _storage_number(self, tensor: torch.Tensor) -> int:
+        """Return the number of a tensor's storage.
+
+        A weak reference keeps the storage's address from being reused.
+        """
         storage = tensor.untyped_storage()
         number = self._numbers.get(storage_key(storage))
         if number is None:
             number = self._numbers[storage_key(storage)] = len(self._numbers)
-            self._references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
+            self._storage_references.append(StorageWeakRef(storage))  # type: ignore[no-untyped-call]
         return number
 
-    def numbers_of(self, value: object) -> frozenset[int]:
-        """The storages of an output."""
-        return frozenset(self._number(tensor) for tensor in tensors(value))
+    def storage_numbers(self, value: object) -> frozenset[int]:
+        """Return the numbers of all storages in an output."""
+        return frozenset(self._storage_number(tensor) for tensor in tensors(value))
 
     def weights_in(self, numbers: Collection[int]) -> set[str]:
-        """Names of the weights among some storages; all names of each."""
+        """Return all names of the weights among some storages."""
         return {name for number in numbers for name in self._weights.get(number, [])}
 
-    def _where(self) -> str:
+    def _current_line(self) -> str:
         if Watch.place is not None:
             return Watch.place
-        frame = self._asking()
+        frame = self._innermost_frame()
         if frame is None:
             return "elsewhere"
         return f"{frame.f_code.co_filename[len(self._directory) + 1 :]}:{frame.f_lineno}"
 
-    def _asking(self) -> Any:
-        """The frame of the program's own that is innermost, if there is one."""
+    def _innermost_frame(self) -> Any:
+        """Return the innermost frame of the program's own code; None if there is none."""
         frame: Any = sys._getframe(2)
         while frame is not None and not frame.f_code.co_filename.startswith(self._directory):
             frame = frame.f_back
         return frame
 
 
-def reaching(events: list[Event], outputs: frozenset[int]) -> tuple[list[bool], set[int]]:
-    """For each event, whether its result can reach the outputs; and the storages that can."""
-    needed = set(outputs)
-    alive = []
+def find_reaching_events(
+    events: list[Event], outputs: frozenset[int]
+) -> tuple[list[bool], set[int]]:
+    """Return for each event whether it reaches the outputs, and the storages that do."""
+    needed_storages = set(outputs)
+    reaches_output = []
     for event in reversed(events):
-        used = bool(event.writes & needed)
-        if used:
-            needed |= event.reads
-        alive.append(used)
-    return alive[::-1], needed
+        is_used = bool(event.writes & needed_storages)
+        if is_used:
+            needed_storages |= event.reads
+        reaches_output.append(is_used)
+    return reaches_output[::-1], needed_storages
 
 
 _ORIGIN = "neither an input nor a weight nor computed in this forward"
 
 
 def _is_of_torch(forward: Any) -> bool:
-    """Whether a module's forward is that of a class of torch: `class Model(nn.Linear)`."""
+    """Return whether a module's forward is a torch class's, as in `class Model(nn.Linear)`."""
     code = getattr(getattr(forward, "__func__", forward), "__code__", None)
     return code is not None and Path(code.co_filename).is_relative_to(_TORCH)
 
 
-def _is_move(given: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
-    """Whether elements go to another device as they are."""
-    every = [*given, *outputs]
-    same = {(t.dtype, t.shape) for t in every}
-    return len({t.device for t in every}) > 1 and len(same) == 1 and not any(map(_is_part, given))
+def _is_move(inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
+    """Return whether whole tensors go to another device unchanged."""
+    all_tensors = [*inputs, *outputs]
+    kinds = {(t.dtype, t.shape) for t in all_tensors}
+    return (
+        len({t.device for t in all_tensors}) > 1
+        and len(kinds) == 1
+        and not any(map(_is_part, inputs))
+    )
 
 
-def _one_place(given: list[torch.Tensor]) -> bool:
-    """Whether all are the same elements of the same storage."""
-    places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in given}
-    return len(given) > 1 and len(places) == 1
+def _is_same_memory(inputs: list[torch.Tensor]) -> bool:
+    """Return whether all tensors are the same elements of the same storage."""
+    places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in inputs}
+    return len(inputs) > 1 and len(places) == 1
 
 
 def _is_part(tensor: torch.Tensor) -> bool:
     return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
-def _finite(tensor: torch.Tensor) -> bool:
+def _is_finite(tensor: torch.Tensor) -> bool:
     with without_modes():
         return all(map(all_finite, pieces_of(tensor)))

@@ -1,4 +1,4 @@
-"""This file knows about what an output holds: its nesting, its tensors, and their pieces.
+"""Takes outputs apart: their nesting, their tensors, and pieces of these.
 
 Pieces are cut by shape alone, so that an output of many GiB is read with a few MB of scratch space,
 also when it waits on disk.
@@ -15,31 +15,31 @@ from runner.problems import members
 from runner.verify.gates.difference import Difference
 
 PIECE = 1 << 20
-"""Elements that are compared at once: few enough that every pass but the first is in a cache."""
-_NO_TENSOR = {type(None), bool, int, float, str, torch.dtype, torch.device}
+"""Elements that are compared at once, few enough to stay in a cache after the first pass."""
+_PLAIN_TYPES = {type(None), bool, int, float, str, torch.dtype, torch.device}
 
 
-class Elsewhere(ABC):
-    """A tensor that is not here: on disk, or only remembered."""
+class OffloadedTensor(ABC):
+    """A tensor whose values are not in memory, but on disk, or of which only digests are stored."""
 
     shape: tuple[int, ...]
     dtype: torch.dtype
 
     @abstractmethod
     def pieces(self) -> Iterator[torch.Tensor]:
-        """The pieces that `pieces_of` cut. ValuesNeeded where the values are gone."""
+        """Yield the pieces that `pieces_of` cut; MissingValuesError if the values are gone."""
 
-    def agrees(self, actual: torch.Tensor) -> Difference | None:
-        """The difference from a tensor, where that can be told without the values."""
+    def compare_without_values(self, actual: torch.Tensor) -> Difference | None:
+        """Return the difference from a tensor if it is known without the values; None if not."""
         return None
 
 
-class ValuesNeeded(Exception):
-    """Outputs differ, and the values of one are gone: run that side again, and keep them."""
+class MissingValuesError(Exception):
+    """Outputs differ, and the values of one are gone: that side has to run again and be stored."""
 
 
 def structure(value: object) -> str:
-    """The nesting of an output in words, such as `tuple(tensor, dict(mask: tensor))`."""
+    """Return the nesting of an output in words, such as `tuple(tensor, dict(mask: tensor))`."""
     if is_tensor(value):
         return "tensor"
     if isinstance(value, Mapping):
@@ -49,77 +49,79 @@ def structure(value: object) -> str:
         return f"{kind}({', '.join(structure(item) for item in value)})"
     if value is None:
         return "None"
-    if isinstance(value, Real) and not isinstance(value, bool):  # a number of NumPy's is one, too
+    if isinstance(value, Real) and not isinstance(value, bool):  # NumPy's numbers count, too
         return "int" if isinstance(value, Integral) else "float"
     return type(value).__name__
 
 
 def leaves(value: object, name: str = "output") -> Iterator[tuple[str, object]]:
-    """What is not a tuple, list, dict or object that holds something, with its place."""
+    """Yield (name, leaf) for all parts of an output that contain no other parts."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(item, f"{name}[{key!r}]")
     elif isinstance(value, tuple | list):
         for index, item in enumerate(value):
             yield from leaves(item, f"{name}[{index}]")
-    elif not is_tensor(value) and (held := members(value)) is not None:
-        for key, item in held.items():
+    elif not is_tensor(value) and (parts := members(value)) is not None:
+        for key, item in parts.items():
             yield from leaves(item, f"{name}.{key}")
     else:
         yield name, value
 
 
 def tensors(value: object) -> list[torch.Tensor]:
-    """All tensors of an output or of a list of inputs, in order."""
-    found: list[torch.Tensor] = []
-    _collect(value, found)
-    return found
+    """Return all tensors of an output or of a list of inputs, in order."""
+    collected: list[torch.Tensor] = []
+    _collect(value, collected)
+    return collected
 
 
-def _collect(value: object, found: list[torch.Tensor], around: tuple[object, ...] = ()) -> None:
-    """What `leaves` finds, without the names: asked of every argument of every operation.
+def _collect(
+    value: object, collected: list[torch.Tensor], ancestors: tuple[object, ...] = ()
+) -> None:
+    """Collect tensors as `leaves` does, without names, since every operation's arguments need it.
 
-    What is `around` an object that holds itself is not entered again.
+    `ancestors`: the objects that contain the value, which are not entered again.
     """
-    if type(value) in _NO_TENSOR:
+    if type(value) in _PLAIN_TYPES:
         return
     if isinstance(value, torch.Tensor):
-        found.append(value)
+        collected.append(value)
         return
     items: Iterable[object]
     if isinstance(value, tuple | list):
         items = value
     elif isinstance(value, dict | Mapping):
         items = value.values()
-    elif not isinstance(value, Elsewhere) and (held := members(value)) is not None:
-        items = held.values()
+    elif not isinstance(value, OffloadedTensor) and (parts := members(value)) is not None:
+        items = parts.values()
     else:
         return
-    if around and any(value is each for each in around):
+    if ancestors and any(value is ancestor for ancestor in ancestors):
         return
     for item in items:
-        _collect(item, found, (*around, value))
+        _collect(item, collected, (*ancestors, value))
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a leaf is a tensor, here or on disk."""
-    return isinstance(value, torch.Tensor | Elsewhere)
+    """Return whether a leaf is a tensor, in memory or not."""
+    return isinstance(value, torch.Tensor | OffloadedTensor)
 
 
-def as_tensor(leaf: object) -> torch.Tensor | Elsewhere:
-    """A leaf that `is_tensor`."""
-    return cast("torch.Tensor | Elsewhere", leaf)
+def as_tensor(leaf: object) -> torch.Tensor | OffloadedTensor:
+    """Return a leaf for which `is_tensor` holds."""
+    return cast("torch.Tensor | OffloadedTensor", leaf)
 
 
 def pieces_of(value: object) -> Iterator[torch.Tensor]:
-    """A tensor in row-major pieces of at most PIECE elements; where it is cut, its shape says."""
+    """Yield a tensor's row-major pieces of at most PIECE elements, cut by its shape alone."""
     if isinstance(value, torch.Tensor):
-        yield from _cut(value)
+        yield from _cut_pieces(value)
     else:
-        yield from cast(Elsewhere, value).pieces()
+        yield from cast(OffloadedTensor, value).pieces()
 
 
-def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+def _cut_pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     if tensor.numel() <= PIECE:
         yield tensor
         return
@@ -128,11 +130,11 @@ def _cut(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         if part.numel() <= PIECE:
             yield part
         else:
-            yield from _cut(part[0])
+            yield from _cut_pieces(part[0])
 
 
 def all_finite(piece: torch.Tensor) -> bool:
-    """Whether no element is NaN or infinite; a sum mostly settles it, without scratch space."""
+    """Return whether all elements are finite; a sum usually decides it, without scratch space."""
     if not (piece.is_floating_point() or piece.is_complex()):
         return True
     wide = torch.complex128 if piece.is_complex() else torch.float32

@@ -1,8 +1,8 @@
-"""This file knows about drawing many random numbers quickly: a block of them, or none at all.
+"""Draws many random numbers quickly: it repeats a block of them, or reuses earlier draws.
 
-What a component draws for itself, its inputs and fresh weights, is a block that is repeated. The
-author's are drawn as they are. Where a component draws what its parent or the author drew, from the
-same state of the generator, and that is still there, it is given it.
+A component's own inputs and fresh weights repeat a block. The author's are drawn in full. If a
+component draws what its parent or the author drew, from the same state of the generator, and that
+tensor is still in memory, it gets the same tensor.
 """
 
 import weakref
@@ -19,89 +19,90 @@ from runner.verify.options import DRAWN_AGAIN_BYTES
 from runner.verify.runtime.output_leaves import tensors
 
 BLOCK = 1_048_573
-"""Elements that are drawn; a prime, so that no two rows of a tensor begin with the same ones."""
+"""Elements in a block; a prime, so that no two rows of a tensor begin with the same ones."""
 
-_INTO = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"}
+_FILLS = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"}
 """Operations that fill a tensor with random numbers."""
-_NEW = {"rand": 0, "randn": 0, "randint": 1}
-"""Operations that make one, and the shape's place among the arguments; one later with `low`."""
-_WORTH_IT = 1 << 16
-"""Elements from which on a tensor is remembered."""
+_FACTORIES = {"rand": 0, "randn": 0, "randint": 1}
+"""Operations that make a random tensor, and the position of the shape; one later with `low`."""
+_REUSE_ELEMENTS = 1 << 16
+"""Elements from which on a tensor is recorded for reuse."""
 
 
-class DrawsOther(CannotJudge):
-    """Inputs are not what was drawn before, or would be changed where they are still needed."""
+class DifferentDrawError(CannotJudge):
+    """Inputs differ from those drawn before, or would be changed while these are still needed."""
 
 
 class Draws:
-    """Random tensors that are still there, by what was asked for and the generator's state."""
+    """Random tensors that are still in memory, by their call and the generator's state."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], _Drawn] = {}
+        self.records: dict[tuple[object, ...], _DrawRecord] = {}
         self.repeating = False
-        """Whether large ones are blocks, in the drawing that is going on."""
+        """Whether the drawing that is going on repeats blocks in large tensors."""
 
     @contextmanager
-    def drawing(self, *, repeated: bool, again: bool) -> Iterator[None]:
-        """Draw inputs. `repeated`: large ones are blocks. `again`: give what is there already.
+    def control_draws(self, *, repeated: bool, reuse: bool) -> Iterator[None]:
+        """Draw inputs in the body: `repeated` with repeated blocks, `reuse` from earlier tensors.
 
-        With `again`, DrawsOther where a large tensor is not there, or one that is is written to.
+        With `reuse`, raise DifferentDrawError if a large tensor is not in memory, or if one that is
+        reused is written to.
         """
         self.repeating = repeated
-        with RepeatedDraws() if repeated else nullcontext(), _Remembering(self, repeated, again):
+        with RepeatedDraws() if repeated else nullcontext(), _DrawReuse(self, repeated, reuse):
             yield
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _DrawRecord:
     tensor: "weakref.ref[torch.Tensor]"
     version: int
-    after: torch.Tensor
-    """The generator's state when it was drawn."""
+    generator_state: torch.Tensor
+    """The generator's state after the draw."""
 
-    def unchanged(self) -> torch.Tensor | None:
+    def get_if_unchanged(self) -> torch.Tensor | None:
         tensor = self.tensor()
         return tensor if tensor is not None and tensor._version == self.version else None
 
 
-class _Remembering(TorchDispatchMode):
-    def __init__(self, draws: Draws, repeated: bool, again: bool) -> None:
+class _DrawReuse(TorchDispatchMode):
+    def __init__(self, draws: Draws, repeated: bool, reuse: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._known, self._repeated, self._again = draws.known, repeated, again
-        self._given: set[int] = set()
+        self._records, self._repeated, self._reuse = draws.records, repeated, reuse
+        self._reused: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
         if schema(func).is_mutable:
-            if not self._given.isdisjoint(places([args, kwargs])):
-                raise DrawsOther("get_inputs() changes what it drew")
+            if not self._reused.isdisjoint(storages_of([args, kwargs])):
+                raise DifferentDrawError("get_inputs() changes what it drew")
             return func(*args, **kwargs)
         name = name_of(func)
-        if name not in _NEW:
+        if name not in _FACTORIES:
             return func(*args, **kwargs)
         state = torch.get_rng_state()
-        asked = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
-        if self._again:
-            known = self._known.get(asked)
-            tensor = known.unchanged() if known else None
-            if known and tensor is not None:
-                torch.set_rng_state(known.after)
-                self._given |= places(tensor)
+        key = (func, str(args), str(kwargs), self._repeated, state.numpy().tobytes())
+        if self._reuse:
+            record = self._records.get(key)
+            tensor = record.get_if_unchanged() if record else None
+            if record and tensor is not None:
+                torch.set_rng_state(record.generator_state)
+                self._reused |= storages_of(tensor)
                 return tensor
-            place = _NEW[name] + overload_of(func).startswith("low")
+            place = _FACTORIES[name] + overload_of(func).startswith("low")
             if torch.Size(args[place]).numel() * 4 > DRAWN_AGAIN_BYTES:
-                raise DrawsOther("get_inputs() draws something else")
+                raise DifferentDrawError("get_inputs() draws something else")
         tensor = func(*args, **kwargs)
-        if tensor.numel() >= _WORTH_IT and tensor.device.type == "cpu":
-            after = torch.get_rng_state()
-            self._known[asked] = _Drawn(weakref.ref(tensor), tensor._version, after)
+        if tensor.numel() >= _REUSE_ELEMENTS and tensor.device.type == "cpu":
+            new_state = torch.get_rng_state()
+            self._records[key] = _DrawRecord(weakref.ref(tensor), tensor._version, new_state)
         return tensor
 
 
 class RepeatedDraws(TorchDispatchMode):
-    """Random tensors of more than BLOCK elements repeat their first BLOCK ones."""
+    """Makes random tensors of more than BLOCK elements repeat their first BLOCK elements."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -111,22 +112,22 @@ class RepeatedDraws(TorchDispatchMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = name_of(func)
-        if name in _NEW:
-            place = _NEW[name] + (overload_of(func).startswith("low"))
+        if name in _FACTORIES:
+            place = _FACTORIES[name] + (overload_of(func).startswith("low"))
             shape = args[place]
             if torch.Size(shape).numel() > BLOCK:
                 block = func(*args[:place], [BLOCK], *args[place + 1 :], **kwargs)
-                return _fill(block.new_empty(shape), block)
-        elif name in _INTO and args[0].numel() > BLOCK and args[0].is_contiguous():
+                return _fill_with_block(block.new_empty(shape), block)
+        elif name in _FILLS and args[0].numel() > BLOCK and args[0].is_contiguous():
             flat = args[0].view(-1)
             func(flat[:BLOCK], *args[1:], **kwargs)
-            _fill(args[0], flat[:BLOCK])
+            _fill_with_block(args[0], flat[:BLOCK])
             return args[0]
         return func(*args, **kwargs)
 
 
-def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
-    """The block, again and again."""
+def _fill_with_block(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
+    """Fill a tensor with copies of the block."""
     flat = tensor.view(-1)
     for part in torch.split(flat, BLOCK):
         if part.data_ptr() != block.data_ptr():
@@ -134,6 +135,6 @@ def _fill(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def places(value: object) -> set[int]:
-    """The storages of tensors that are alive."""
+def storages_of(value: object) -> set[int]:
+    """Return the storages of all tensors in a value."""
     return {storage_of(tensor) for tensor in tensors(value)}

@@ -1,7 +1,7 @@
 """Runs a parent again with one of its components wrong.
 
-What each component gave is recorded in a forward that runs anyway. Run again, a component whose
-inputs are what they were gives it back uncomputed: only what is downstream of the wrong one runs.
+A recording holds each component's output in a forward that runs anyway. In a replay, a component
+whose inputs are unchanged returns its recorded output: only those downstream of the wrong one run.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,73 +14,73 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from runner.torch_internals import without_modes
-from runner.verify.gates.compare import identical
+from runner.verify.gates.compare import are_identical
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
-from runner.verify.runtime.disk_cache import Spill, size_of
+from runner.verify.runtime.disk_cache import DiskCache, size_of
 from runner.verify.runtime.generators import generator_states, set_generators
 from runner.verify.runtime.output_leaves import tensors
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """One call of a component that is to be wrong."""
+class ReplayCall:
+    """One call of a component that a mutant replaces."""
 
-    right: Callable[[], Any]
-    """Gives what the component computes of these arguments."""
+    compute_right: Callable[[], Any]
+    """Returns the right component's output on these arguments."""
     forward: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
 
-Wrong = Callable[[Use], Any]
-"""What a wrong component gives."""
+WrongKernel = Callable[[ReplayCall], Any]
+"""A wrong component: a function from a call to its output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """One call of a component."""
+class RecordedCall:
+    """One call of a component in a recording."""
 
     path: str
-    """The module's place in its parent."""
+    """The module's path in its parent."""
     arguments: tuple[Any, ...]
-    """Tensors are remembered by shape, dtype and stride."""
+    """Arguments, with tensors on the meta device: only shape, dtype and stride."""
     keywords: dict[str, Any]
     outputs: tuple[TensorMeta, ...]
     output: object
-    """Here, or on disk where there was much of it."""
+    """The output, in memory, or on disk if it is large."""
     generators: tuple[torch.Tensor, ...]
-    """States of the random number generators as the call began."""
+    """States of the random number generators at the beginning of the call."""
 
 
 @dataclass(slots=True)
-class Replayed:
-    """What became of wrong values."""
+class ReplayOutcome:
+    """Effect of wrong values on a parent."""
 
     output: Any = None
-    changed: bool = False
-    """A wrong component gave something else than it should."""
-    arrived: bool = False
-    """They are in the parent's output."""
-    read: bool = False
-    """A component was called with them."""
+    is_changed: bool = False
+    """Whether a wrong component gave another output than the right one."""
+    reaches_output: bool = False
+    """Whether wrong values are in the parent's output."""
+    reaches_component: bool = False
+    """Whether a component was called with wrong values."""
     absorbed_by: list[str] = field(default_factory=list)
-    """Components that were called with them and gave what they always give."""
+    """Components that were called with wrong values and gave their usual output."""
 
 
 class Recording:
-    """What the components of one parent gave in one forward of it."""
+    """Outputs of the components of one parent in one forward."""
 
-    def __init__(self, modules: dict[str, nn.Module], spill: Spill, device: str) -> None:
-        self.calls: list[Given] = []
+    def __init__(self, modules: dict[str, nn.Module], disk_cache: DiskCache, device: str) -> None:
+        self.calls: list[RecordedCall] = []
         self._modules = modules
-        self._spill = spill
+        self._disk_cache = disk_cache
         self._device = device
-        self._held: list[tuple[torch.Tensor, int]] = []
+        self._stored_versions: list[tuple[torch.Tensor, int]] = []
         self._bytes = 0
 
     @contextmanager
-    def taking(self) -> Iterator[None]:
-        """Record the forward that runs meanwhile."""
+    def record_calls(self) -> Iterator[None]:
+        """Record the forward that runs in the body."""
         for path, module in self._modules.items():
             module.forward = self._recorder(path, module.forward)
         try:
@@ -88,32 +88,36 @@ class Recording:
         finally:
             _restore(self._modules)
 
-    def replay(self, run: Callable[[], Any], wrong: dict[str, Wrong]) -> Replayed:
-        """Run the parent with these components wrong. Raises what their wrong values lead to."""
-        replayed, dirty, count = Replayed(), set[StorageWeakRef](), iter(range(len(self.calls)))
-        sound = all(tensor._version == version for tensor, version in self._held)
+    def replay(self, run: Callable[[], Any], mutants: dict[str, WrongKernel]) -> ReplayOutcome:
+        """Run the parent with these components wrong; raise the errors that wrong values cause."""
+        outcome, dirty, count = (
+            ReplayOutcome(),
+            set[StorageWeakRef](),
+            iter(range(len(self.calls))),
+        )
+        is_intact = all(tensor._version == version for tensor, version in self._stored_versions)
 
         def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
             def play(*args: Any, **kwargs: Any) -> Any:
-                given = self.calls[next(count)]
-                reached = bool(_storages([args, kwargs]) & dirty)
-                if path not in wrong and not reached and sound:
-                    return self._spill.back(given.output)
-                replayed.read |= reached
+                recorded_call = self.calls[next(count)]
+                is_wrong_input = bool(_storages([args, kwargs]) & dirty)
+                if path not in mutants and not is_wrong_input and is_intact:
+                    return self._disk_cache.load(recorded_call.output)
+                outcome.reaches_component |= is_wrong_input
 
-                def right() -> Any:
-                    if not reached and sound:
-                        return self._spill.back(given.output)
-                    set_generators(self._device, given.generators)
+                def compute_right() -> Any:
+                    if not is_wrong_input and is_intact:
+                        return self._disk_cache.load(recorded_call.output)
+                    set_generators(self._device, recorded_call.generators)
                     return forward(*args, **kwargs)
 
-                use = Use(right, forward, args, kwargs)
-                output = wrong[path](use) if path in wrong else right()
-                if identical(given.output, output):
-                    if reached:
-                        replayed.absorbed_by.append(path)
-                    return self._spill.back(given.output)
-                replayed.changed |= path in wrong
+                call = ReplayCall(compute_right, forward, args, kwargs)
+                output = mutants[path](call) if path in mutants else compute_right()
+                if are_identical(recorded_call.output, output):
+                    if is_wrong_input:
+                        outcome.absorbed_by.append(path)
+                    return self._disk_cache.load(recorded_call.output)
+                outcome.is_changed |= path in mutants
                 dirty.update(_storages(output))
                 return output
 
@@ -122,14 +126,14 @@ class Recording:
         for path, module in self._modules.items():
             module.forward = player(path, module.forward)
         try:
-            replayed.output = run()
+            outcome.output = run()
         finally:
             _restore(self._modules)
-        replayed.arrived = bool(_storages(replayed.output) & dirty)
-        return replayed
+        outcome.reaches_output = bool(_storages(outcome.output) & dirty)
+        return outcome
 
-    def calls_of(self, path: str) -> list[Given]:
-        """Uses of the module at this place."""
+    def calls_of(self, path: str) -> list[RecordedCall]:
+        """Return the recorded calls of the module at this path."""
         return [call for call in self.calls if call.path == path]
 
     def _recorder(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,10 +146,14 @@ class Recording:
             with without_modes():
                 size = size_of(output)
                 self._bytes += size
-                kept = self._spill.aside(output, here=self._bytes <= self._spill.spill_bytes)
-                self._held += [(t, t._version) for t in tensors(kept)]
+                stored_output = self._disk_cache.store_values(
+                    output, in_memory=self._bytes <= self._disk_cache.min_bytes
+                )
+                self._stored_versions += [(t, t._version) for t in tensors(stored_output)]
                 metas = tuple(map(meta_of, tensors(output)))
-                self.calls.append(Given(path, arguments, keywords, metas, kept, generators))
+                self.calls.append(
+                    RecordedCall(path, arguments, keywords, metas, stored_output, generators)
+                )
             return output
 
         return record
@@ -156,7 +164,7 @@ def _storages(value: object) -> set[StorageWeakRef]:
 
 
 def _without_values(value: Any) -> Any:
-    """A tensor's shape, dtype and stride, on no device."""
+    """Return a value with its tensors on the meta device: shape, dtype and stride."""
     if isinstance(value, torch.Tensor):
         return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
     if isinstance(value, dict):

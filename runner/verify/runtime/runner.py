@@ -1,6 +1,6 @@
-"""Runs a forward: seeds, mode, device, and one side after the other.
+"""Runs forwards with fixed seeds, in one mode, on one device, for both sides of a comparison.
 
-No gradients, no fused fast paths: both sides of a comparison run the operations that they spell.
+It turns off gradients and fused fast paths: both sides run the operations that they spell.
 """
 
 import random
@@ -15,24 +15,24 @@ import torch
 from torch import nn
 
 from runner.problems import to_plain_containers
-from runner.verify.gates.weights import vary, weights_of
+from runner.verify.gates.weights import vary_weights, weights_of
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
-from runner.verify.runtime.disk_cache import compact
+from runner.verify.runtime.disk_cache import free_unused_storage
 from runner.verify.runtime.generators import generator_states, set_generators
-from runner.verify.runtime.input_moves import moved
-from runner.verify.runtime.operation_watch import Event, Trace, Watch, reaching
+from runner.verify.runtime.input_moves import move_inputs
+from runner.verify.runtime.operation_watch import Event, Trace, Watch, find_reaching_events
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.random_blocks import Draws
-from runner.verify.runtime.weight_streaming import Streaming
+from runner.verify.runtime.weight_streaming import WeightStreaming
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What watching one forward showed."""
+class ForwardObservation:
+    """Result of watching one forward."""
 
     trace: Trace
     alive: list[bool]
@@ -44,195 +44,198 @@ class Seen:
 
     @property
     def computes_for_nothing(self) -> bool:
-        """Whether something that depends on an input or a weight reaches no output."""
+        """Whether an operation on an input or a weight reaches no output."""
         events = zip(self.trace.events, self.alive, strict=True)
         return any(not event.constant and not alive for event, alive in events)
 
 
-class Beside(Protocol):
-    """Runs files by themselves."""
+class StandaloneCheck(Protocol):
+    """Runs files by themselves, in processes without kdrun, and compares the results."""
 
     def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
-        """A model of a file is about to run here: what takes its output, if anything does."""
+        """Prepare for a model's run here; return a function that takes its output, or None."""
 
     def original_built(self, model: nn.Module, trial: int) -> None:
-        """The original has the weights that it makes from the seed of a trial."""
+        """Take note of the original's weights for the seed of a trial."""
 
     def listening(self, composed: nn.Module) -> AbstractContextManager[None]:
-        """Hear what kernels give in the composed model, which is about to run."""
+        """Listen, in the body, to the outputs of kernels in the composed model."""
 
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
-        """A kernel has run here by itself: what it was seen to do."""
+        """Judge the operations of a kernel that has run here by itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """Everything that both sides of a comparison have in common."""
+class ForwardRunner:
+    """Settings and resources that both sides of a comparison share."""
 
     directory: Path
     options: VerifyOptions
     draws: Draws = field(default_factory=Draws)
-    streaming: Streaming | None = None
-    """Where weights do not fit."""
+    streaming: WeightStreaming | None = None
+    """Streams weights if they do not fit; else None."""
     dtypes: dict[str, torch.dtype] = field(
         default_factory=lambda: {ORIGINAL: torch.get_default_dtype()}
     )
-    """The default dtype that a problem's file set, maybe when it was captured."""
-    beside: "Beside | None" = None
-    """Runs each file of somebody else's directory in a plain process in the last trial."""
+    """Default dtype that a problem's file set, perhaps when it was captured."""
+    standalone: "StandaloneCheck | None" = None
+    """Runs each file of a foreign directory in a plain process in the last trial."""
 
     @contextmanager
-    def default_dtype(self, what: str) -> Iterator[None]:
-        """Give the original the default dtype that it set last; elsewhere it is torch's own."""
-        file = what.partition(":")[0]
+    def default_dtype(self, label: str) -> Iterator[None]:
+        """Use, in the body, the default dtype that original.py set, if it is what runs there."""
+        file = label.partition(":")[0]
         if file != ORIGINAL:
             yield
             return
-        before = torch.get_default_dtype()
+        saved_dtype = torch.get_default_dtype()
         torch.set_default_dtype(self.dtypes[file])
         try:
             yield
         finally:
             self.dtypes[file] = torch.get_default_dtype()
-            torch.set_default_dtype(before)
+            torch.set_default_dtype(saved_dtype)
 
-    def build(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
-        """A model in the right mode, on the device. CannotJudge where it is none."""
+    def build(self, label: str, make: Callable[[], Any], trial: int) -> nn.Module:
+        """Return a model in the right mode, on the device; CannotJudge if it is no module."""
         self.seed(trial)
-        with foreign_code(what, self.directory), self.default_dtype(what):
-            number = self._number(trial)
-            model = self.streaming.build(make, number) if self.streaming else make()
+        with foreign_code(label, self.directory), self.default_dtype(label):
+            seed = self._trial_seed(trial)
+            model = self.streaming.build(make, seed) if self.streaming else make()
             if not isinstance(model, nn.Module):
-                raise CannotJudge(f"{what} is {type(model).__name__}, not an nn.Module")
+                raise CannotJudge(f"{label} is {type(model).__name__}, not an nn.Module")
             model.train(self.options.mode == "train")
             return model.to(self.options.device)
 
-    def build_bare(self, what: str, make: Callable[[], Any], trial: int) -> nn.Module:
-        """A model whose every weight `transfer` will give it, so that making them is left out.
+    def build_bare(self, label: str, make: Callable[[], Any], trial: int) -> nn.Module:
+        """Return a model without values in its weights, which `transfer_weights` will replace.
 
-        Where it makes other tensors too (a table in a plain attribute), it is built in full.
+        If it makes other tensors too, such as a table in a plain attribute, it is built in full.
         """
         try:
             with torch.device("meta"):
                 model = make()
-        except Exception:  # whatever the reason: the full build says it, if it stands
-            return self.build(what, make, trial)
-        if not isinstance(model, nn.Module) or any(map(holds_meta, model.modules())):
-            return self.build(what, make, trial)
+        except Exception:  # whatever the reason: the full build reports it, if it remains
+            return self.build(label, make, trial)
+        if not isinstance(model, nn.Module) or any(map(holds_meta_tensor, model.modules())):
+            return self.build(label, make, trial)
         for module in model.modules():
             for name, buffer in module._buffers.items():
-                if buffer is not None and not buffer.numel():  # no weight: it says where they are
+                if buffer is not None and not buffer.numel():  # no weight: it only tells the device
                     module._buffers[name] = torch.empty_like(buffer, device=self.options.device)
         return model.train(self.options.mode == "train")
 
     def vary(self, model: nn.Module, trial: int, names: frozenset[str] | None = None) -> None:
-        """The first trial has the weights that a user has, later ones move every one of them.
+        """Move the weights a little in later trials; the first trial has the author's weights.
 
-        A single trial moves those that are all one value: default values hide a wrong map.
+        A single trial moves weights that are one value throughout: default values hide a wrong map.
         """
         if trial == 0 and (self.options.trials > 1 or self.options.specialised):
             return
-        generator = torch.Generator().manual_seed(self._number(trial))
-        if self.streaming and (deferred := self.streaming.vary(model)):
-            names = (frozenset(weights_of(model)) if names is None else names) - deferred
+        generator = torch.Generator().manual_seed(self._trial_seed(trial))
+        if self.streaming and (deferred_names := self.streaming.vary(model)):
+            names = (frozenset(weights_of(model)) if names is None else names) - deferred_names
         with foreign_code("weights", self.directory):
-            vary(model, generator, only_defaults=trial == 0, names=names)
+            vary_weights(model, generator, only_defaults=trial == 0, names=names)
 
     def draw(
         self,
-        what: str,
+        label: str,
         get_inputs: Callable[[], Any],
         trial: int,
         *,
         repeated: bool = False,
-        again: bool = False,
+        reuse: bool = False,
     ) -> Inputs:
-        """New inputs, on the device; see Draws for `repeated` and `again`."""
+        """Return new inputs, on the device; Draws explains `repeated` and `reuse`."""
         self.seed(trial)
-        drawing = self.draws.drawing(repeated=repeated, again=again)
-        with foreign_code(what, self.directory), drawing, self.default_dtype(what):
+        draw_context = self.draws.control_draws(repeated=repeated, reuse=reuse)
+        with foreign_code(label, self.directory), draw_context, self.default_dtype(label):
             args, kwargs = get_inputs()
-        return moved((tuple(args), dict(kwargs)), self.options.device)
+        return move_inputs((tuple(args), dict(kwargs)), self.options.device)
 
     def forward(
         self,
-        what: str,
+        label: str,
         model: nn.Module,
         inputs: Inputs,
         trial: int,
         watch: Watch | None = None,
         *,
         gradients: bool = False,
-    ) -> tuple[Any, Seen | None]:
-        """Run a model; what is random in it draws the same numbers on both sides."""
+    ) -> tuple[Any, ForwardObservation | None]:
+        """Run a model; random operations in it draw the same numbers on both sides.
+
+        Returns the output, and the observation if `watch` is given.
+        """
         args, kwargs = inputs
-        done = None
-        hearing: AbstractContextManager[None] = nullcontext()
-        file = what.partition(":")[0]
-        if self.beside and trial == self.last_trial:
-            done = self.beside.beside(file, model, inputs)
-        if self.beside and trial == 0 and file == COMPOSITION_TEST:
-            hearing = self.beside.listening(model)
+        take_output = None
+        listening: AbstractContextManager[None] = nullcontext()
+        file = label.partition(":")[0]
+        if self.standalone and trial == self.last_trial:
+            take_output = self.standalone.beside(file, model, inputs)
+        if self.standalone and trial == 0 and file == COMPOSITION_TEST:
+            listening = self.standalone.listening(model)
         self.seed(trial)
         if watch:
-            watch.may_read(list(inputs))
+            watch.register_inputs(list(inputs))
         with (
-            foreign_code(what, self.directory),
+            foreign_code(label, self.directory),
             torch.set_grad_enabled(gradients),
-            self.default_dtype(what),
+            self.default_dtype(label),
             watch or nullcontext(),
-            hearing,
+            listening,
         ):
             output = to_plain_containers(model(*args, **kwargs))
         if watch:
-            watch.returned(output)
-        seen = _seen(watch, inputs, output) if watch else None
-        if done:
-            done(output)
-        return compact(output), seen
+            watch.check_output(output)
+        observation = _observe_forward(watch, inputs, output) if watch else None
+        if take_output:
+            take_output(output)
+        return free_unused_storage(output), observation
 
     @property
     def last_trial(self) -> int:
-        """In which all weights are others than the author's, where there is more than one."""
+        """Number of the last trial; if there are several, its weights differ from the author's."""
         return self.options.seeds - 1
 
     def seed(self, trial: int) -> None:
-        """Every generator that a model may draw from."""
-        number = self._number(trial)
+        """Seed every generator that a model may draw from."""
+        number = self._trial_seed(trial)
         if self.options.device == "cpu":
-            torch.default_generator.manual_seed(number)  # asking for other devices takes longer
+            torch.default_generator.manual_seed(number)  # torch.manual_seed asks other devices too
         else:
             torch.manual_seed(number)
         random.seed(number)
         if numpy := sys.modules.get("numpy"):
             numpy.random.seed(number % 2**32)
 
-    def generators(self) -> Callable[[], None]:
-        """Return what puts every generator that a model may draw from back to where it is now."""
+    def save_generators(self) -> Callable[[], None]:
+        """Return a function that restores every generator that a model may draw from."""
         of_torch, python = generator_states(self.options.device), random.getstate()
         numpy = sys.modules.get("numpy")
         of_numpy = numpy.random.get_state() if numpy else None
 
-        def put_back() -> None:
+        def restore() -> None:
             set_generators(self.options.device, of_torch)
             random.setstate(python)
             if numpy:
                 numpy.random.set_state(of_numpy)
 
-        return put_back
+        return restore
 
-    def _number(self, trial: int) -> int:
+    def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
-    def watch(self, model: nn.Module) -> Watch:
-        """A watch for one forward of a model."""
-        held = (value for module in model.modules() for value in vars(module).values())
-        dense = [tensor for tensor in tensors(list(held)) if tensor.layout is torch.strided]
+    def make_watch(self, model: nn.Module) -> Watch:
+        """Return a watch for one forward of a model."""
+        values = (value for module in model.modules() for value in vars(module).values())
+        dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
         return Watch(self.directory, weights_of(model), dense)
 
 
 class SharedInputs:
-    """Inputs that both sides get; drawn anew only where one side wrote into them."""
+    """Inputs that both sides share; they are drawn again only if one side wrote into them."""
 
     def __init__(self, draw: Callable[[], Inputs]) -> None:
         self._draw = draw
@@ -240,7 +243,7 @@ class SharedInputs:
         self._versions: list[int] = []
 
     def get(self) -> Inputs:
-        """The inputs, as they were drawn."""
+        """Return the inputs with the values that were drawn."""
         if self._inputs is None or self._versions != _versions(self._inputs):
             self._inputs = None
             self._inputs = self._draw()
@@ -248,64 +251,71 @@ class SharedInputs:
         return self._inputs
 
     def release(self) -> None:
-        """Hold none until they are asked for again."""
+        """Free the inputs until they are needed again."""
         self._inputs = None
 
 
 @contextmanager
-def spelled_operations() -> Iterator[None]:
-    """Fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide what they compute.
+def disable_fused_paths() -> Iterator[None]:
+    """Make torch run the operations that a program spells, in the body, and float32 by default.
 
-    So does torch.cond, which is the branch that it takes. torch.einsum goes from left to right, as
-    it does where opt_einsum is not installed.
+    The fused paths of nn.MultiheadAttention and nn.TransformerEncoder hide their operations, and so
+    does torch.cond, which is replaced by the branch that it takes. torch.einsum goes from left to
+    right, as it does where opt_einsum is not installed.
     """
     dtype = torch.get_default_dtype()  # a problem's file may set another
-    before = torch.backends.mha.get_fastpath_enabled()
-    reorders = torch.backends.opt_einsum.enabled
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    reorder_enabled = torch.backends.opt_einsum.enabled
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.opt_einsum.enabled = False
     torch.set_default_dtype(torch.float32)
-    cond, torch.cond = torch.cond, _branch
+    cond, torch.cond = torch.cond, _run_taken_branch
     with Watch(Path("/")):
-        torch.zeros(())  # the first watched operation imports for a second; nobody's forward pays
+        torch.zeros(())  # the first watched operation spends a second on imports: before any gate
     try:
         yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(before)
-        torch.backends.opt_einsum.enabled = reorders
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        torch.backends.opt_einsum.enabled = reorder_enabled
         torch.cond = cond
         torch.set_default_dtype(dtype)
 
 
-def placed(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Return a model's inputs with every tensor among them moved."""
+def move_tensors(value: Any, move: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """Return a model's inputs with every tensor moved."""
     if isinstance(value, torch.Tensor):
         return move(value)
     if isinstance(value, Mapping):
-        return {key: placed(item, move) for key, item in value.items()}
+        return {key: move_tensors(item, move) for key, item in value.items()}
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
-        return type(value)(placed(item, move) for item in value)
+        return type(value)(move_tensors(item, move) for item in value)
     return value
 
 
-def _branch(
+def _run_taken_branch(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
 ) -> Any:
     return (true_fn if bool(pred) else false_fn)(*operands)
 
 
-def holds_meta(module: nn.Module) -> bool:
-    """Whether a module holds a tensor without numbers that is neither parameter nor buffer."""
+def holds_meta_tensor(module: nn.Module) -> bool:
+    """Return whether a module holds a meta tensor that is neither parameter nor buffer."""
     registered = {"_parameters", "_buffers", "_modules"}
-    own = [value for name, value in vars(module).items() if name not in registered]
-    return any(tensor.is_meta for tensor in tensors(own))
+    values = [value for name, value in vars(module).items() if name not in registered]
+    return any(tensor.is_meta for tensor in tensors(values))
 
 
 def _versions(inputs: Inputs) -> list[int]:
     return [tensor._version for tensor in tensors(list(inputs))]
 
 
-def _seen(watch: Watch, inputs: Inputs, output: Any) -> Seen:
-    alive, needed = reaching(watch.trace.events, watch.numbers_of(output))
-    used = tuple(bool(watch.numbers_of(tensor) & needed) for tensor in tensors(list(inputs)))
-    return Seen(watch.trace, alive, frozenset(watch.weights_in(needed)), used)
+def _observe_forward(watch: Watch, inputs: Inputs, output: Any) -> ForwardObservation:
+    reaches_output, needed_storages = find_reaching_events(
+        watch.trace.events, watch.storage_numbers(output)
+    )
+    inputs_used = tuple(
+        bool(watch.storage_numbers(tensor) & needed_storages) for tensor in tensors(list(inputs))
+    )
+    return ForwardObservation(
+        watch.trace, reaches_output, frozenset(watch.weights_in(needed_storages)), inputs_used
+    )

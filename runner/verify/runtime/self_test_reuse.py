@@ -1,7 +1,7 @@
-"""This file knows about self-tests that a step makes unnecessary: a kernel on its own inputs.
+"""Reuses a kernel's run inside a step as its self-test, if it runs on the kernel's own inputs.
 
-The first kernel of a fusion is mostly its convolution or matrix product, and what the fusion draws
-is what that kernel would draw, to the bit. Then the kernel has been run on its own inputs already.
+The first kernel of a fusion is usually its convolution or matrix product, and the fusion's own
+inputs are that kernel's own inputs, to the bit. Then the kernel need not run again by itself.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,10 +12,10 @@ from torch import nn
 
 from runner.torch_internals import without_modes
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import identical
+from runner.verify.gates.compare import are_identical
 from runner.verify.gates.operation_identity import meta_of
 from runner.verify.gates.self_test import (
-    Component,
+    ComponentFile,
     SelfTests,
     judge_output,
     load_component,
@@ -24,77 +24,107 @@ from runner.verify.gates.self_test import (
 from runner.verify.layout import Layout
 from runner.verify.loading_files import AnyFiles
 from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.random_blocks import DrawsOther, places
-from runner.verify.runtime.runner import Bench, Inputs
+from runner.verify.runtime.random_blocks import DifferentDrawError, storages_of
+from runner.verify.runtime.runner import ForwardRunner, Inputs
 
 
-class Witness:
-    """Sees a step's kernels run."""
+class SelfTestReuse:
+    """Watches a parent's kernels and uses their runs as self-tests."""
 
     def __init__(
-        self, files: AnyFiles, layout: Layout, bench: Bench, tests: SelfTests, findings: Findings
+        self,
+        files: AnyFiles,
+        layout: Layout,
+        runner: ForwardRunner,
+        tests: SelfTests,
+        findings: Findings,
     ) -> None:
-        self._files, self._layout, self._bench = files, layout, bench
+        self._files, self._layout, self._runner = files, layout, runner
         self._tests, self._findings = tests, findings
-        self._expected: dict[str, Component] = {}
+        self._components: dict[str, ComponentFile] = {}
 
-    def expect(self, component: Component) -> None:
-        """It draws what its parent is given: the contract says what that looks like."""
-        self._expected[component.path] = component
+    def register(self, component: ComponentFile) -> None:
+        """Register a component whose own inputs are its parent's and whose contract is recorded."""
+        self._components[component.path] = component
 
-    def waits_for(self, component: str) -> bool:
-        """Whether nothing is known yet about a kernel by itself, and a step may tell."""
-        if self._bench.beside:
+    def needs_self_test(self, component: str) -> bool:
+        """Return whether a kernel has no self-test verdict yet that a run in a parent may give."""
+        if self._runner.standalone:
             return False
-        known = self._findings.has("self-test", component) or component in self._tests.not_finite
-        return self._layout.is_kernel(component) and not known
+        is_judged = (
+            self._findings.has_verdict("self-test", component)
+            or component in self._tests.not_finite
+        )
+        return self._layout.is_kernel(component) and not is_judged
 
     @contextmanager
-    def watching(
-        self, modules: dict[str, nn.Module], names: dict[str, str], given: Inputs, *, repeated: bool
+    def watch_kernels(
+        self,
+        modules: dict[str, nn.Module],
+        names: dict[str, str],
+        parent_inputs: Inputs,
+        *,
+        repeated: bool,
     ) -> Iterator[None]:
-        """Judge those children of a parent that take what the parent is `given`."""
-        there = places(given)
+        """In the body, judge the kernels that are called with tensors of their parent's inputs."""
+        input_storages = storages_of(parent_inputs)
         for path, module in modules.items():
-            if self.waits_for(names[path]):
-                module.forward = self._watched(names[path], module.forward, there, repeated)
+            if self.needs_self_test(names[path]):
+                module.forward = self._wrap_forward(
+                    names[path], module.forward, input_storages, repeated
+                )
         try:
             yield
         finally:
             for module in modules.values():
                 module.__dict__.pop("forward", None)
 
-    def _watched(
-        self, component: str, forward: Callable[..., Any], there: set[int], repeated: bool
+    def _wrap_forward(
+        self, component: str, forward: Callable[..., Any], input_storages: set[int], repeated: bool
     ) -> Callable[..., Any]:
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            same = None
-            if not kwargs and self.waits_for(component) and places(args) <= there:
+        def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
+            component_file = None
+            if (
+                not kwargs
+                and self.needs_self_test(component)
+                and storages_of(args) <= input_storages
+            ):
                 with without_modes():
-                    unnoticed = self._bench.generators()
-                    same = self._draws_the_same(component, args, repeated)
-                    unnoticed()  # the parent goes on with the numbers that it would have drawn
+                    restore_generators = self._runner.save_generators()
+                    component_file = self._load_if_inputs_match(component, args, repeated)
+                    restore_generators()  # the parent's own draws stay the same
             output = forward(*args, **kwargs)
-            if same:
+            if component_file:
                 with without_modes():
-                    judge_output(same, self._layout, output, self._tests, self._findings)
+                    judge_output(component_file, self._layout, output, self._tests, self._findings)
             return output
 
-        return watched
+        return forward_and_judge
 
-    def _draws_the_same(
+    def _load_if_inputs_match(
         self, component: str, args: tuple[Any, ...], repeated: bool
-    ) -> Component | None:
-        if expected := self._expected.get(component):
-            contract, given = self._tests.contracts[component], tensors(list(args))
-            looks = tuple(map(meta_of, given)), tuple(tuple(t.stride()) for t in given)
-            return expected if looks == (contract.inputs, contract.strides) else None
-        with self._findings.judging("self-test", component), suppress(DrawsOther):
-            loaded = load_component(self._files, self._bench, component, component)
-            own = loaded.draw(0, repeated=repeated, again=True)
-            strides = [[t.stride() for t in tensors(list(each))] for each in (own[0], args)]
-            if strides[0] == strides[1] and identical(list(own[0]), list(args)):
-                model = loaded.build(0, bare=True)
-                note_contract(loaded, self._layout, model, own, self._tests, self._findings)
-                return loaded
+    ) -> ComponentFile | None:
+        if registered := self._components.get(component):
+            contract, call_inputs = self._tests.contracts[component], tensors(list(args))
+            call_layout = (
+                tuple(map(meta_of, call_inputs)),
+                tuple(tuple(t.stride()) for t in call_inputs),
+            )
+            return registered if call_layout == (contract.inputs, contract.strides) else None
+        with (
+            self._findings.record_cannot_judge("self-test", component),
+            suppress(DifferentDrawError),
+        ):
+            component_file = load_component(self._files, self._runner, component, component)
+            own_inputs = component_file.draw(0, repeated=repeated, reuse=True)
+            strides = [
+                [t.stride() for t in tensors(list(arguments))]
+                for arguments in (own_inputs[0], args)
+            ]
+            if strides[0] == strides[1] and are_identical(list(own_inputs[0]), list(args)):
+                model = component_file.build(0, bare=True)
+                note_contract(
+                    component_file, self._layout, model, own_inputs, self._tests, self._findings
+                )
+                return component_file
         return None

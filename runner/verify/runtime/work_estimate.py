@@ -1,4 +1,4 @@
-"""Count the work of an operation from its tensors' sizes, so that no clock decides anything."""
+"""Counts the work of an operation from its tensors' sizes, so that no clock decides anything."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,28 +12,30 @@ CALL_FLOPS = 600_000
 """Cost of calling an operation, in the same unit: 10 µs, where a second is 6e10."""
 
 
-def effort(func: Any, given: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any) -> int:
-    """Return what a dispatched operation is worth in floating-point operations of a product.
+def estimate_effort(
+    func: Any, inputs: Iterable[torch.Tensor], args: Any, kwargs: Any, result: Any
+) -> int:
+    """Return the cost of a dispatched operation in floating-point operations of a matrix product.
 
-    `given`: the tensors among its arguments. A view moves nothing: it is worth its call.
+    `inputs`: the tensors among its arguments. A view moves nothing: it costs only its call.
     """
     if func.is_view:
         return CALL_FLOPS
     results = result if isinstance(result, tuple | list) else [result]
-    outputs = [each for each in results if isinstance(each, torch.Tensor)]
-    moved = sum(tensor.numel() for tensor in (*given, *outputs))
+    outputs = [output for output in results if isinstance(output, torch.Tensor)]
+    element_count = sum(tensor.numel() for tensor in (*inputs, *outputs))
     count = _FLOPS.get(func.overloadpacket)
     product = count(*args, **kwargs, out_val=result) if count else 0
-    return product + ELEMENT_FLOPS * moved + CALL_FLOPS
+    return product + ELEMENT_FLOPS * element_count + CALL_FLOPS
 
 
 def _recurrent_flops(steps: torch.Tensor, *weights: torch.Tensor, **_: Any) -> int:
-    """Return the products of a recurrent layer: each weight, at each step of each sequence."""
+    """Return the cost of a recurrent layer: each weight, at each step of each sequence."""
     return 2 * steps.shape[0] * steps.shape[1] * sum(weight.numel() for weight in weights[:2])
 
 
 def _attention_flops(query: torch.Tensor, key: torch.Tensor, *_: Any, **__: Any) -> int:
-    """Return the two products of an attention, whose keys may have fewer heads than its queries."""
+    """Return the cost of an attention's two products; keys may have fewer heads than queries."""
     return 4 * query.numel() * key.shape[-2]
 
 
