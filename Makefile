@@ -37,7 +37,7 @@ help:
 	@echo "make lint   check the code with ruff"
 	@echo "make types  check the types with mypy --strict"
 	@echo "make bench  measure the seconds of the engine and of the command line, and compare them with their goals"
-	@echo "make corpus  take models of public packages apart, and count the passes; CORPUS=second: the second set of models"
+	@echo "make corpus  take models of public packages apart, and count the passes; CORPUS=second: another set of models"
 	@echo "make snapshots  rewrite the emitted text that the tests compare with; review the diff"
 	@echo "make settings  rewrite docs/settings.md from the settings' descriptions"
 	@echo "make schemas  rewrite docs/schemas from the models of tree, result and manifest"
@@ -98,8 +98,8 @@ schemas: $(INSTALLED)
 gallery: $(INSTALLED)
 	$(BIN)/python docs/gallery/make.py
 
-# The lock names the CPU build of torch, so that it contains no CUDA packages. If the build is not in PyTorch's own index but
-# in a folder: make lock UV_TORCH="--find-links DIR".
+# The command names the CPU build of torch, so that the lock contains no CUDA packages. If the build is not in PyTorch's own index
+# but in a folder: make lock UV_TORCH="--find-links DIR".
 UV_TORCH ?= --torch-backend cpu
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install -qq uv
