@@ -1,16 +1,16 @@
-# Each target is one command, works alone, and is the one that CI uses.
+# Each target is one command and works alone. CI uses the same targets.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-# cpu or cuda: the PyTorch that is in .venv, and the device that `make run` verifies on. It stays as
-# it was until a command line says otherwise; the environment's DEVICE may be about something else.
+# DEVICE is cpu or cuda. It decides which PyTorch is in .venv, and on which device `make run` verifies. The value stays
+# until a command line changes it. The environment variable DEVICE is ignored, because it may belong to another program.
 ifneq ($(origin DEVICE),command line)
 DEVICE := $(or $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*)),cpu)
 endif
 INSTALLED := .venv/.installed-$(DEVICE)
 
-# Named exactly: no index can answer with the other build.
+# These names are exact, so that no index can answer with the other build.
 ifeq ($(DEVICE),cuda)
 TORCH ?= torch===2.13.0
 TORCH_INDEX ?= https://pypi.org/simple
@@ -29,22 +29,22 @@ endif
 .PHONY: help run test test-all test-oldest test-newest setup lint types bench corpus snapshots settings schemas gallery lock container clean
 
 help:
-	@echo "make run    take the samples apart on a local Ray, and show the results; DEVICE=cuda: on a GPU"
-	@echo "make test   run the tests that are quick: six minutes on two cores"
-	@echo "make test-all  run all tests, those with clusters, kills and a browser too; CI does"
-	@echo "make test-oldest  run the core's tests with the oldest versions in pyproject.toml; test-newest: the newest"
-	@echo "make setup  make .venv with everything in it (run and test do so themselves)"
-	@echo "make lint   ruff"
-	@echo "make types  mypy --strict"
-	@echo "make bench  seconds of the engine and of the command line, against their goals"
-	@echo "make corpus  take models of public packages apart, and count what passes; CORPUS=second: the other ones"
-	@echo "make snapshots  write the emitted text that the tests keep anew, to be read as a change"
-	@echo "make settings  write docs/settings.md anew from the settings' descriptions"
-	@echo "make schemas  write docs/schemas anew from the models of tree, result and manifest"
-	@echo "make gallery    take three samples apart and picture them anew, for docs/gallery"
-	@echo "make lock   write configs/image.lock anew: the versions that the container image is built with"
+	@echo "make run    take the samples apart on a local Ray, and show the results; with DEVICE=cuda on a GPU"
+	@echo "make test   run the quick tests: six minutes on two cores"
+	@echo "make test-all  run all tests, including those with clusters, kills and a browser, as CI does"
+	@echo "make test-oldest  run the core's tests with the oldest versions in pyproject.toml; test-newest: with the newest"
+	@echo "make setup  create .venv with all packages (run and test do this themselves)"
+	@echo "make lint   check the code with ruff"
+	@echo "make types  check the types with mypy --strict"
+	@echo "make bench  measure the seconds of the engine and of the command line, and compare them with their goals"
+	@echo "make corpus  take models of public packages apart, and count the passes; CORPUS=second: another set of models"
+	@echo "make snapshots  rewrite the emitted text that the tests compare with; review the diff"
+	@echo "make settings  rewrite docs/settings.md from the settings' descriptions"
+	@echo "make schemas  rewrite docs/schemas from the models of tree, result and manifest"
+	@echo "make gallery    take three samples apart, and rewrite the page and pictures of docs/gallery"
+	@echo "make lock   rewrite configs/image.lock: the versions of the packages in the container image"
 	@echo "make container  build the image with buildah, as root, and take two samples apart in it"
-	@echo "make clean  remove environments and caches; output/ stays"
+	@echo "make clean  remove environments and caches, but not output/"
 
 run: $(INSTALLED)
 	$(BIN)/kdrun submit --data data/samples $(ON_DEVICE)
@@ -68,14 +68,14 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/engine.py
 
-# The packages and .venv's own, together. Without --no-deps pip would replace torch with another build.
+# This environment has the packages of the corpus and those of .venv. Without --no-deps, pip would replace torch with another build.
 CORPUS ?= first
 CORPUS_ENV := .venv-corpus-$(CORPUS)
 CORPUS_PACKAGES := $(wildcard tests/corpus/$(CORPUS)/requirements-*.txt)
 corpus: $(CORPUS_ENV)/.installed
 	$(CORPUS_ENV)/bin/python tests/corpus/run.py tests/corpus/$(CORPUS)
 
-# Its packages' own requirements name other builds of torch, so all of them are in the lists.
+# The packages' own requirements name other builds of torch. So the lists contain all dependencies.
 $(CORPUS_ENV)/.installed: $(INSTALLED) $(CORPUS_PACKAGES)
 	$(BIN)/python -m venv --clear $(CORPUS_ENV)
 	$(BIN)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
@@ -98,8 +98,8 @@ schemas: $(INSTALLED)
 gallery: $(INSTALLED)
 	$(BIN)/python docs/gallery/make.py
 
-# The CPU build of torch is named, so that CUDA's packages do not enter the lock; where another place
-# than PyTorch's own index has it: make lock UV_TORCH="--find-links DIR".
+# The command names the CPU build of torch, so that the lock contains no CUDA packages. If the build is not in PyTorch's own index
+# but in a folder: make lock UV_TORCH="--find-links DIR".
 UV_TORCH ?= --torch-backend cpu
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install -qq uv
@@ -108,8 +108,8 @@ lock: $(INSTALLED)
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_28 $(UV_TORCH) \
 	  --no-annotate --custom-compile-command "make lock" -o configs/image.lock
 
-# Both ends of the ranges in pyproject.toml, each in an environment of its own. uv takes what
-# pyproject.toml names, PyTorch's CPU build from PyTorch's index; UV_TORCH= takes PyPI's instead.
+# Both ends of the ranges in pyproject.toml, each in its own environment. uv installs the versions of
+# pyproject.toml, with PyTorch's CPU build from PyTorch's index. With UV_TORCH= it installs the build of PyPI.
 RANGE_TESTS ?= tests/graph tests/tree tests/emit tests/verify tests/test_samples.py
 NEWEST_PYTHON ?= $(shell command -v python3.13 || command -v python3)
 test-oldest: .venv-oldest/.installed
@@ -133,14 +133,14 @@ container:
 
 setup: $(INSTALLED)
 
-# torch first and by itself: what pip is configured with may have the build (a mirror, a folder of
-# wheels), and where it does not, TORCH_INDEX does.
+# Install torch first and by itself. The indexes in pip's configuration may have the build (a mirror, a folder of
+# wheels). If they do not, TORCH_INDEX does.
 $(INSTALLED): pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "kdrun needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@rm -f .venv/.installed*
-	@echo "installing PyTorch, Ray and what the tests need into .venv: some minutes"
+	@echo "installing PyTorch, Ray and the packages of the tests into .venv; this takes some minutes"
 	$(BIN)/python -m pip install -qq "$(TORCH)" 2>/dev/null \
 	  || $(BIN)/python -m pip install -qq "$(TORCH)" --extra-index-url $(TORCH_INDEX)
 	$(BIN)/python -m pip install -qq --editable ".[dev,kernelbench]"

@@ -22,32 +22,32 @@ KDRUN = str(Path(sys.executable).with_name("kdrun"))
 SHOWN = (
     (
         "level2/residual_rms_norm",
-        "One fusion of two kernels. Its author wrote a norm in five primitives; it is one kernel, "
-        "which still runs them in the author's order.",
+        "One fusion of two kernels. Its author wrote a norm in five primitives. The norm is one "
+        "kernel, which still runs the primitives in the author's order.",
         "rms_norm",
-        {"": "The fusion: two inputs, a residual that leaves it, too."},
+        {"": "The fusion: two inputs, and a residual that is also an output."},
     ),
     (
         "level3/inception_module",
-        "A layer of four branches. Each branch is a straight line that a compiler could fuse; "
-        "where they meet, a kernel of its own puts them together.",
+        "A layer of four branches. Each branch is a straight line that a compiler could fuse. "
+        "A separate kernel joins the four results.",
         "conv2d_16x32_k5p2",
         {"": "The layer: its fusions, and the shapes that flow between them."},
     ),
     (
         "level3/llama",
-        "A model whose four layers are one file. RMSNorm, rotary embeddings and grouped-query "
-        "attention are recognised as what they are.",
+        "A model whose four layers are one file. kdrun recognises RMSNorm, rotary embeddings and "
+        "grouped-query attention.",
         "scaled_dot",
         {
             "": "The model: an embedding, a table that it computes, one layer four times.",
-            "/layers_0": "Inside of a layer.",
+            "/layers_0": "The inside of a layer.",
         },
     ),
 )
 RUN_PICTURES = {
     "overview": ("", "The run at a glance."),
-    "workloads": ("#/workloads", "How few workloads are how much of the work."),
+    "workloads": ("#/workloads", "Share of the work that the largest workloads have."),
 }
 
 
