@@ -1,7 +1,8 @@
-"""Which modules a component may use, and what of them: they know nothing of where a program runs.
+"""Lists the modules that a component may use, and which of their names.
 
-A module is used by its names alone, as `math.sqrt` or `F.relu`: what holds a module could ask it
-for anything.
+None of these names tells a program where, when or how it runs. A component has to use a module
+through its names, as in `math.sqrt` or `F.relu`: a variable that holds a module could be asked for
+anything.
 """
 
 import ast
@@ -15,10 +16,10 @@ from typing import Self
 from runner.torch_internals import FUNCTIONS
 
 _ALL: frozenset[str] = frozenset()
-"""All that a module has, but for private names and other modules."""
+"""Stands for all names of a module except private ones and other modules."""
 _LOGGER = "a logger"
 _CHILDREN = "children"
-"""The package of a step's components."""
+"""Name of the package that holds a step's components."""
 _OFFERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("math", "cmath", "itertools", "operator", "numbers", "__future__"), _ALL),
     **dict.fromkeys(("typing", "typing_extensions", "collections", "collections.abc"), _ALL),
@@ -48,7 +49,7 @@ _OFFERS: dict[str, frozenset[str]] = {
         {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
     ),
 }
-"""Module -> what of it a component may use."""
+"""Maps a module to the names in it that a component may use."""
 
 
 _NOT_OF_TORCH = {
@@ -59,21 +60,21 @@ _NOT_OF_TORCH = {
     *("is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode"),
     *("is_inference", "is_warn_always_enabled", "get_default_device"),
 }
-"""Functions of torch's and its parts': files, and what says or sets how a program runs."""
+"""Names in torch and its submodules that read files, or that read or set how a program runs."""
 _UNFIT = {"attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "get_overloads"}
-"""Of other modules: what asks for attributes by strings."""
+"""Names in other modules that look attributes up by strings."""
 
 
 _SCOPES = (ast.ClassDef, ast.FunctionDef, ast.Lambda, ast.Global, ast.Nonlocal)
 
 
 class _NotOfferedError(Exception):
-    """What a component may not use of a module."""
+    """A component may not use this name of a module."""
 
 
 @lru_cache
 def _module(name: str) -> ModuleType | None:
-    """A module that a component may use; None where it may not."""
+    """Return a module that a component may use; None if it may not, or if it is not installed."""
     if name not in _OFFERS and not name.startswith("torch.nn.modules."):
         return None
     try:
@@ -83,7 +84,7 @@ def _module(name: str) -> ModuleType | None:
 
 
 def _taken(module: ModuleType, name: str) -> object:
-    """What a component takes of a module: its value, a module where it is one."""
+    """Return the object that a module's name stands for; _NotAllowedError if it is not allowed."""
     offers = _OFFERS.get(module.__name__, _ALL)
     value = getattr(module, name, None)
     if isinstance(value, ModuleType):
@@ -100,18 +101,21 @@ def _taken(module: ModuleType, name: str) -> object:
 
 @dataclass(slots=True)
 class Modules:
-    """What a file's names for modules are."""
+    """The names by which a file refers to modules."""
 
     known: dict[str, ModuleType] = field(default_factory=dict)
-    """Name in the file -> module."""
+    """Maps a name in the file to its module."""
     other: set[str] = field(default_factory=set)
-    """Names of modules, and from modules, that a component may not use."""
+    """Names of modules, or imported from modules, that a component may not use."""
     _renamed: set[int] = field(default_factory=set)
-    """By id(): `nn.functional` in `F = nn.functional`, `logging.getLogger` in `log = ...`."""
+    """id() of nodes that only give a module a new name.
+
+    `nn.functional` in `F = nn.functional`, `logging.getLogger` in `log = logging.getLogger(...)`.
+    """
 
     @classmethod
     def of(cls, tree: ast.Module) -> Self:
-        """Read what a file imports, wherever it does, and what it calls its modules."""
+        """Read all imports of a file, at any depth, and the assignments that rename a module."""
         modules = cls()
         for node in ast.walk(tree):
             for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
@@ -125,9 +129,9 @@ class Modules:
         return modules
 
     def fault(self, part: ast.AST, *, seeds: bool) -> tuple[str, ast.AST] | None:
-        """What a part of a file uses that no component may, and where; None where it is nothing.
+        """Return the text and the node of a forbidden use in a part of a file, or None.
 
-        `seeds`: it may seed torch's generator, and draw numbers of Python's.
+        `seeds`: the part may seed torch's generator and use Python's `random`.
         """
         inner = {id(node.value) for node in ast.walk(part) if isinstance(node, ast.Attribute)}
         local = variables(part)
@@ -150,7 +154,7 @@ class Modules:
         return None
 
     def is_of_torch(self, node: ast.expr) -> bool:
-        """Whether something is torch, or of a part of it."""
+        """Return whether an expression is torch or a part of torch."""
         root = _root(node)
         module = self.known.get(root.id) if root else None
         return module is not None and _top(module.__name__) == "torch"
@@ -192,7 +196,7 @@ class Modules:
             self._renamed.add(id(value))
 
     def _value(self, node: ast.AST) -> object:
-        """What `torch.nn.functional` is; None for what is of no module."""
+        """Return the object that `torch.nn.functional` stands for; None if it is of no module."""
         if isinstance(node, ast.Name):
             return self.known.get(node.id)
         owner = self._value(node.value) if isinstance(node, ast.Attribute) else None
@@ -202,7 +206,7 @@ class Modules:
 
 
 def _root(node: ast.AST) -> ast.Name | None:
-    """The `a` of `a` and of `a.b.c`."""
+    """Return the `a` of `a` and of `a.b.c`; None for any other expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node if isinstance(node, ast.Name) else None
@@ -213,9 +217,10 @@ def _top(name: str) -> str:
 
 
 def variables(part: ast.AST) -> set[int]:
-    """By id(): names in functions which are variables of these there, whatever else has them.
+    """Return the id() of all uses of local variables in functions.
 
-    Where other functions or classes are inside, no name is taken for a variable.
+    A local variable hides a module of the same name. Functions that contain other functions or
+    classes are left out: there, every name is taken for a global one.
     """
     found: set[int] = set()
     for function in ast.walk(part):

@@ -1,7 +1,8 @@
-"""Writes down what a forward of foreign code asks of torch, so that a judge can ask the same.
+"""Records the torch calls of a forward of foreign code, so that the judge can repeat them.
 
-The calls of torch's public functions are recorded, and what each dispatches; of a call that no
-judge makes (a function of the author's, a value that is not told) what it dispatches alone.
+Either calls of torch's public functions are recorded, or the operators that they dispatch. A call
+that the judge cannot repeat (an author's own function, a value that has no JSON form) is recorded
+as the operators that it dispatches.
 """
 
 import sys
@@ -35,14 +36,14 @@ from runner.verify.guard.wire_format import encode
 from runner.verify.runtime.output_leaves import tensors
 
 Item = list[Any]
-"""One thing that a forward did; Player reads them."""
+"""One event of a forward: its kind, then its data. `Player` replays them."""
 _OF_TORCH = str(Path(torch.__file__).parent)
 _OURS = str(Path(runner.__file__).parent)
 _UNKNOWN = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
-"""Operations after which another program may run for other values."""
+"""Tags of operators after which another program may run for other values."""
 _READ = {"tolist", "numpy", "item", "__array__", "__bool__", "__int__", "__float__", "__index__"}
 _NEW_DATA = "torch.Tensor.data.__set__"
-"""`x.data = y`, which torch does not list among its functions."""
+"""The function behind `x.data = y`, which torch does not list among its functions."""
 _NEVER = frozenset(
     {"torch.Tensor.backward", "torch.Tensor.register_hook", "torch.Tensor.__setstate__"}
 )
@@ -50,7 +51,7 @@ _NEVER = frozenset(
 
 @lru_cache(maxsize=1)
 def public_functions() -> dict[str, Callable[..., Any]]:
-    """Torch's public functions of tensors, by their names."""
+    """Return torch's public functions of tensors by name."""
     found: dict[str, Callable[..., Any]] = {_NEW_DATA: torch.Tensor.data.__set__}  # type: ignore[attr-defined]
     for functions in get_overridable_functions().values():
         for function in functions:
@@ -66,46 +67,52 @@ def _names() -> dict[Any, str]:
 
 
 class Recorder:
-    """One forward, as it happens."""
+    """Records the calls of one forward."""
 
     def __init__(
         self, directory: Path, known: dict[int, torch.Tensor], first: int, *, functions: bool
     ) -> None:
-        """`known`: by number, the tensors that the judge has: inputs and weights.
+        """`known`: the inputs and weights, which the judge has, by number.
 
-        `first`: the number of the first tensor that it does not have.
-        `functions`: record calls of torch's functions as such, and not what they dispatch.
+        `first`: the number of the first tensor that the judge does not have. `functions`: record
+        calls of torch's functions instead of the operators that they dispatch.
         """
         self._functions = functions
         self._directory = f"{directory.resolve()}/"
         self.items: list[Item] = []
         self.given: list[torch.Tensor] = []
-        """Tensors that were there before, and that the judge does not have."""
+        """Tensors that existed before the forward and that the judge does not have."""
         self.same_for_other_values = True
         self._numbers: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
         self._storages: dict[int, list[int]] = {}
-        """Storage -> the tensors that show it."""
+        """Maps a storage to the numbers of the tensors that share it."""
         self._next = first
         self._dead: list[int] = []
         self._made: dict[int, StorageWeakRef] = {}
         self._inside: list[str] = []
-        """Lines that stand for components whose forward is torch's own."""
+        """Lines that stand for the running components; "" for a component with lines of its own.
+
+        A component whose forward is torch's own has none.
+        """
         for number, tensor in known.items():
             self._add(tensor, number)
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record what runs meanwhile."""
+        """Record all calls in the body."""
         with _Operations(self), _Functions(self) if self._functions else _Readings(self):
             yield
 
     def outputs(self, value: Any) -> Any:
-        """The forward's result, in the numbers of this recording."""
+        """Return the forward's result as JSON, with the numbers of this recording for tensors."""
         return encode(to_plain_containers(value), self.number)
 
     def number(self, tensor: torch.Tensor) -> int:
-        """A tensor's number; one that nothing here made is handed over, or shows what another
-        shows."""
+        """Return a tensor's number.
+
+        A tensor that no recorded call made is recorded as an alias of a known tensor, or sent as it
+        is.
+        """
         found = self._numbers.get(id(tensor))
         if found is not None and found[1]() is tensor:
             return found[0]
@@ -152,7 +159,10 @@ class Recorder:
         return number
 
     def kept(self, before: set[int]) -> list[int]:
-        """Numbers of what somebody still holds, besides those `before`; one a storage."""
+        """Return the numbers of tensors that still exist after the forward, one for each storage.
+
+        `before`: numbers of the tensors that existed before it; their storages are left out.
+        """
         held = {}
         for number, reference in self._made.items():
             if number not in before and not reference.expired():  # type: ignore[no-untyped-call]
@@ -161,15 +171,15 @@ class Recorder:
         return [number for key, number in held.items() if key not in known]
 
     def record(self, item: Item) -> None:
-        """One more thing that happened, and what is gone since the one before."""
+        """Append an item, after one that names the tensors that were freed since the last item."""
         if self._dead:
             self.items.append(["gone", self._dead])
             self._dead = []
         self.items.append(item)
 
     def operation(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run and record what torch dispatches."""
-        if func is torch.ops.prim.device.default:  # a tensor without numbers is asked where it is
+        """Run an operator and record it."""
+        if func is torch.ops.prim.device.default:  # A fake tensor is asked for its device.
             return func(*args, **kwargs)
         told = [encode(args, self.number), encode(kwargs, self.number)]
         where = self.where()
@@ -181,7 +191,7 @@ class Recorder:
         return result
 
     def function(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run and record a call of a function of torch's."""
+        """Call a function of torch and record the call."""
         name = _names().get(func)
         told: list[Any] | None = None
         if name is not None:
@@ -196,7 +206,7 @@ class Recorder:
         did = len(self.items) > begun
         makes = any(id(t) not in self._numbers for t in tensors(result))
         if not did and not makes and not name.endswith(".__set__"):
-            return result  # it asks for a shape or the like
+            return result  # It only asks for a shape or the like.
         try:
             with without_modes():
                 shown = self._result(result)
@@ -204,7 +214,7 @@ class Recorder:
             return result
         inside = self.items[begun:]
         if any(item[0] in {"enter", "leave"} for item in inside):
-            return result  # it called a module
+            return result  # It called a module, whose calls are recorded on their own.
         self.items[begun:] = [item for item in inside if item[0] == "gone"]
         self.record(["function", name, *told, shown, self.where()])
         return result
@@ -223,7 +233,10 @@ class Recorder:
 
     @contextmanager
     def component(self, stands_for: str | None) -> Iterator[None]:
-        """A component is running; `stands_for`: its file, where its forward is torch's own."""
+        """Mark, in the body, that a component is running.
+
+        `stands_for`: its file if its forward is torch's own, else None.
+        """
         if stands_for is None:
             self._inside.append("")
         else:
@@ -235,7 +248,7 @@ class Recorder:
             self._inside.pop()
 
     def where(self) -> str:
-        """`file:line` of the program that is asking, relative to the directory."""
+        """Return `file:line`, relative to the directory, of the code that is calling torch."""
         frame = self._asking()
         if frame is None:
             return "elsewhere"
@@ -246,11 +259,12 @@ class Recorder:
         return f"{frame.f_code.co_filename[len(self._directory) :]}:{frame.f_lineno}"
 
     def _author_calls(self) -> list[str]:
-        """The calls of functions and modules that are no code of torch's, outermost first."""
+        """Return the author's calls, outermost first: no frames of torch's or kdrun's."""
         found = []
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and not frame.f_code.co_filename.startswith(_OURS):
-            frame = frame.f_back  # this file's own and torch's frames around it are no calls
+            # This file's own frames, and torch's around them, are no calls of the author's.
+            frame = frame.f_back
         while frame is not None:
             code = frame.f_code
             if not code.co_filename.startswith((_OURS, _OF_TORCH, "<frozen")):
@@ -288,12 +302,12 @@ class _Functions(TorchFunctionMode):
     ) -> Any:
         if func in _names() or is_of_torch(func):
             return self._recorder.function(func, args, kwargs or {})
-        with self:  # a function that only says it is one of torch's
+        with self:  # A function that only claims to be torch's.
             return func(*args, **(kwargs or {}))
 
 
 class _Readings(TorchFunctionMode):
-    """Notes what reads a tensor's numbers into Python, and records what replaces its data."""
+    """Detects functions that read a tensor's numbers into Python; records those that set data."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
@@ -311,7 +325,7 @@ class _Readings(TorchFunctionMode):
 
 
 def is_of_torch(function: Any) -> bool:
-    """Whether a function is torch's own, written in C++ or in its files."""
+    """Return whether a function is torch's own: written in C++, or in one of torch's files."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return code is None or code.co_filename.startswith(_OF_TORCH)
 
@@ -320,7 +334,10 @@ def is_of_torch(function: Any) -> bool:
 def watching_calls(
     recorder: Recorder, components: dict[str, tuple[nn.Module, str]]
 ) -> Iterator[None]:
-    """Record where each call of a component begins and ends. Module path -> module and its file."""
+    """Record where each call of a component begins and ends.
+
+    `components`: maps a module path to the module and its file.
+    """
     for path, (module, file) in components.items():
         module.forward = _watched(recorder, path, module.forward, file)
     try:

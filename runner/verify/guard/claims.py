@@ -1,7 +1,7 @@
-"""Checks the form of what a worker says: whatever else it says is no claim, and ends the judging.
+"""Checks the form of a worker's answers; any other answer is refused and ends the judging.
 
-What is checked here may be written into a program's text (spelled.py), so that every name is a
-name and every number is a number.
+Checked answers may be written into a program's text (one_operation.py). So every name has to be a
+name, and every number a number.
 """
 
 import re
@@ -15,12 +15,12 @@ from runner.verify.guard.wire_format import ConnectionLostError
 _NAME = re.compile(r"[A-Za-z_][\w.:]*")
 _PLAIN = (type(None), bool, int, float, str)
 _MOST = 1 << 20
-"""Things in one answer."""
+"""Limit on the items of one list."""
 _MOST_MODULES = 20_000
 
 
 def check_program(program: Any) -> None:
-    """ConnectionLostError where a forward's recording has another form than Recorder gives it."""
+    """Raise ConnectionLostError unless a recording has the form that CallRecorder gives it."""
     keys = {"items", "output", "dtype", "rebound", "again", "kept"}
     _that(isinstance(program, dict) and keys <= program.keys())
     _that(isinstance(getattr(torch, _text(program["dtype"]), None), torch.dtype))
@@ -32,7 +32,7 @@ def check_program(program: Any) -> None:
 
 
 def check_model(described: Any) -> None:
-    """ConnectionLostError where a model is described in another form than Worker gives it."""
+    """Raise ConnectionLostError unless a model's description has the form that Worker gives it."""
     keys = {"model", "modules", "weights", "computed"}
     _that(isinstance(described, dict) and keys <= described.keys())
     _number(described["model"])
@@ -43,7 +43,7 @@ def check_model(described: Any) -> None:
 
 
 def check_value(value: Any) -> None:
-    """ConnectionLostError where a value has another form than `encode` gives it."""
+    """Raise ConnectionLostError unless a value has the form that `encode` gives it."""
     if type(value) in _PLAIN:
         return
     if isinstance(value, list):

@@ -1,6 +1,7 @@
-"""Buffers that are no data: a mask, a table. Where a file makes its own, it is the original's.
+"""Compares the constant buffers that a file makes, such as a mask or a table, with the original's.
 
-A judge runs a file on the original's buffers; whoever imports it runs it on those that it makes.
+The judge runs a file on the original's buffers, but whoever imports the file runs it on those that
+it makes itself.
 """
 
 import torch
@@ -12,14 +13,14 @@ from runner.verify.gates.weights import weights_of
 from runner.verify.layout import Layout
 
 _LARGEST = 64 << 20
-"""Bytes of a buffer that is looked at."""
+"""Bytes of the largest buffer that is compared."""
 
 
 class Constants:
-    """Buffers that are the same whatever the seed: the original's, and each file's own.
+    """Buffers that do not depend on the seed: the original's, and those of each component file.
 
-    What depends on the seed is data, and what a file draws stands for data or for a table that it
-    could not write down; neither is compared.
+    Buffers that depend on the seed are not compared. They are data, or they stand for data or for a
+    table that the file's author could not write down.
     """
 
     def __init__(self, layout: Layout, findings: Findings) -> None:
@@ -29,7 +30,7 @@ class Constants:
         self._own: dict[str, dict[str, torch.Tensor]] = {}
 
     def original_built(self, model: nn.Module, trial: int) -> None:
-        """Take the original's buffers; those that are others in another trial are left out."""
+        """Record the original's buffers; drop those that differ from those of an earlier trial."""
         held = {
             name: tensor.detach().clone()
             for name, tensor in weights_of(model).items()
@@ -40,14 +41,15 @@ class Constants:
         self._trials.add(trial)
 
     def of_file(self, file: str, own: dict[str, torch.Tensor]) -> None:
-        """Take the constant buffers that a component file makes."""
+        """Record the constant buffers that a component file makes."""
         self._own[file] = own
 
     def judge(self) -> None:
-        """Each is the original's in one of its places.
+        """Report each buffer of a file that differs from the original's at all places of the file.
 
-        One class of a file may stand for places with different ones: then it has another place's,
-        and what its own place has is nowhere in the file.
+        One class in a file may stand for places with different buffers. So a buffer may equal
+        another compared one of the original's, unless the file has one that equals that of its
+        first place.
         """
         for file, own in self._own.items() if len(self._trials) > 1 else ():
             nodes = self._layout.nodes(file)

@@ -1,4 +1,4 @@
-"""What lies beside a decomposition's files, and would run for its users but not for its judge."""
+"""Finds files in a decomposition's folder that would affect its users but not its judge."""
 
 import ast
 import sys
@@ -11,11 +11,11 @@ _CODE = {".py", ".pyc", ".so", ".pyd"}
 _HIDDEN = set(sys.stdlib_module_names) | {"torch", "numpy", "sitecustomize", "usercustomize"}
 _HIDDEN |= {"conftest", "pytest"}
 _BY_HASH = 1
-"""Flag of bytecode that names its source by a hash, or by nothing (PEP 552): somebody made it."""
+"""Flag of bytecode with a hash of its source (PEP 552), which Python does not write by default."""
 
 
 def faults(directory: Path) -> Iterator[tuple[str, str]]:
-    """Files, each with what is wrong with its being there."""
+    """Yield each file that should not be there, with the reason."""
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         stem = path.name.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Files that somebody else wrote, as the gates know files: modules whose code runs in a worker."""
+"""Offers files of others to the gates as modules, while their code runs in a worker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ForeignProblem:
-    """A problem's own file, which ran in a worker."""
+    """The problem's own file, which runs in a worker."""
 
     problem: Problem
     build: Callable[[], nn.Module]
@@ -34,33 +34,33 @@ class ForeignProblem:
 
 
 class ForeignFiles:
-    """What `Files` does, with nothing of the files in this process."""
+    """Loads files as `Files` does, but runs their code in workers and not in this process."""
 
     def __init__(self, directory: Path, parts: Apart, original: Apart, draws: Draws) -> None:
         self.directory = directory.resolve()
         self._parts, self._original = parts, original
         self._draws = draws
         self._programs: dict[tuple[str, str], dict[str, Any]] = {}
-        """What models of a file's class do, by file and class."""
+        """Maps a file and class to its recorded programs that do not depend on values."""
         self._texts: set[int] = set()
-        """Modules that are no files."""
+        """Numbers of modules that were loaded from a text and not from a file."""
 
     def load(self, path: Path) -> ModuleType:
-        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        """Load a file as a module of its own; CannotJudge if it is missing or raises."""
         file = relative_path(path, self.directory)
         return self._load(file, {"step": None, "text": None})
 
     def load_text(self, path: Path, text: str) -> ModuleType:
-        """Run a text in the place of a file."""
+        """Load a text as if it were the content of a file."""
         return self._load(relative_path(path, self.directory), {"step": None, "text": text})
 
     def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder."""
+        """Load a step's refactored.py, for which `children` is the step's own folder."""
         folder = relative_path(step, self.directory)
         return self._load(f"{folder}/refactored.py", {"step": folder, "text": None})
 
     def problem(self) -> ForeignProblem:
-        """Run the problem's own file."""
+        """Load the problem's own file."""
         answer, _ = self._original.ask({"do": "problem", "what": ORIGINAL}, [])
         number = _number(answer, "module")
         return ForeignProblem(
@@ -70,7 +70,7 @@ class ForeignFiles:
         )
 
     def judge_devices(self, findings: Findings) -> None:
-        """What a worker says of the files on a device that is not the CPU."""
+        """Report the worker's verdicts on running the files on a device that is not the CPU."""
         try:
             self._judge_devices(findings)
         except CannotJudge as error:
@@ -115,7 +115,7 @@ class ForeignFiles:
                 check_value(answer["weights"])
                 return decode(answer["weights"], _no_tensor)
         if name == "get_init_inputs":
-            return list  # the worker asks for them where it builds a model
+            return list  # The worker calls the function itself when it builds a model.
         if name == "get_inputs":
             return lambda: self._inputs(self._parts, number, file)[0]
         return lambda: self._value(number, file, name)

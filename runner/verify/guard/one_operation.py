@@ -1,7 +1,7 @@
-"""Asks the recogniser whether what a kernel was seen to do is one operation.
+"""Decides with the recogniser whether the calls that a kernel made are one operation.
 
-The operations that the judge made again are written as a program of a few lines, which is text of
-kdrun's own; that is captured and recognised as any problem is.
+The calls that the judge repeated are written as a short program, in text that kdrun generates. It
+is captured and recognised like any problem.
 """
 
 from collections.abc import Iterable
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _LONGEST_LITERAL = 4096
 _SMALL = 64
-"""An operation on one part in so many of the largest tensor's elements may prepare another."""
+"""An operation on at most 1/64 of the largest tensor's elements may only prepare another one."""
 _NUMBERS = 16
-"""Elements up to which a tensor is a handful of numbers."""
+"""Largest number of elements of a tensor that counts as a handful of numbers."""
 _NEVER_SMALL = {"contraction", "softmax", "normalization", "pooling", "scan"}
 _OF_LEVEL_1 = {
     frozenset({"matmul", "triu"}),
@@ -33,29 +33,29 @@ _OF_LEVEL_1 = {
     frozenset({"mul", "cumsum"}),
     frozenset({"cumsum", "cat"}),
 }
-"""Operations that are one problem of KernelBench's first level together."""
+"""Sets of operations that make one problem of KernelBench's first level."""
 _GATED = {frozenset({name, "mul"}) for name in ("silu", "gelu", "relu", "sigmoid", "add")}
-"""What is one operation by its place in a model: a gate of two tensors, a scaled sum."""
+"""Pairs that are one operation because of their place in a model: gates, scaled sums."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Why a kernel is more than one operation."""
+    """The reason why a kernel is more than one operation."""
 
     fault: str
-    """In one line."""
+    """The reason, in one line."""
     excused: bool = False
-    """Not where the original's author has a function or module that does this and nothing else."""
+    """Whether the kernel is accepted if the original's author has a function that does this."""
     operations: tuple[str, ...] = ()
-    """All that the kernel computes, sorted."""
+    """Names of all operations that the kernel computes, sorted."""
 
 
 def more_than_one(model: Model, original: Path | None, aside: Path) -> Several | None:
     """Return why a kernel is more than one operation, or None if it is one.
 
-    `original`: the problem's file, where the kernel is all of it.
+    `original`: the problem's file if the kernel is the whole problem, else None.
     """
     program = Program(model)
     file = aside / "seen.py"
@@ -83,7 +83,7 @@ def more_than_one(model: Model, original: Path | None, aside: Path) -> Several |
 
 
 def text_of(model: Model) -> str | None:
-    """The last program of a model, as a problem's file; None where it cannot be written."""
+    """Return a model's last program as a problem's text; None if it cannot be written."""
     try:
         return Program(model).text()
     except LookupError:
@@ -91,7 +91,10 @@ def text_of(model: Model) -> str | None:
 
 
 def kernels_of(text: str, aside: Path) -> set[tuple[str, ...]]:
-    """What each kernel of several operations computes that kdrun finds in a program, sorted."""
+    """Return the operations of each kernel with several operations that kdrun finds in a program.
+
+    The names of a kernel's operations are sorted.
+    """
     file = aside / "original.py"
     file.write_text(text, encoding="utf-8")
     try:
@@ -103,16 +106,17 @@ def kernels_of(text: str, aside: Path) -> set[tuple[str, ...]]:
 
 
 def _kernels(file: Path) -> "tuple[Graph, tuple[Kernel, ...]]":
+    # These imports take a second, and only the judging of foreign kernels needs them.
     from runner.graph.normalize import normalize
     from runner.graph.recognition.recognize import recognize
-    from runner.graph.tracing.capture import capture  # a second, which only foreign kernels need
+    from runner.graph.tracing.capture import capture
 
     graph = normalize(capture(read_problem(file), "eval"))
     return graph, recognize(graph)
 
 
 def _computed(graph: "Graph", places: Iterable[int]) -> tuple[str, ...]:
-    """Names of the operations at some places that are no views, sorted."""
+    """Return the sorted names of the operations at some indices, without views."""
     operations = [graph.operations[n] for n in places]
     return tuple(
         sorted(operation.name.strip("_") for operation in operations if not operation.view)
@@ -120,9 +124,9 @@ def _computed(graph: "Graph", places: Iterable[int]) -> tuple[str, ...]:
 
 
 def _recognized(file: Path) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Names and kinds of a program's operations, but for those that prepare small tensors.
+    """Return names and kinds of a program's kernels, then the sorted names of all its operations.
 
-    What is returned prepares nothing. Then all that it computes, sorted.
+    Kernels that only prepare small tensors are left out, unless the program returns their result.
     """
     graph, kernels = _kernels(file)
     largest = max((prod(value.shape) for value in graph.values.values()), default=0)
@@ -146,7 +150,7 @@ def _recognized(file: Path) -> tuple[list[str], list[str], tuple[str, ...]]:
 
 
 class Program:
-    """The last program of a model, as text."""
+    """The last program of a model, as text of a problem's file."""
 
     def __init__(self, model: Model) -> None:
         assert model.last is not None
@@ -168,14 +172,14 @@ class Program:
         """Whether a weight is added to something."""
         self._lines: list[str] = []
         self._where: object = None
-        """Of the last line, the line of the file that it comes from."""
+        """Source line of the last line of the text."""
         for item in program["items"]:
             first = len(self._lines)
             self._add(item)
             self._join(first, item[5] if item[0] in {"function", "operation"} else None)
 
     def text(self) -> str:
-        """A problem's file."""
+        """Return the text of a problem's file."""
         given = ", ".join(f"x{n}" for n in range(len(self._inputs)))
         drawn = ", ".join(
             f"torch.empty_strided({list(t.shape)}, {list(t.stride())}, dtype={t.dtype}).zero_()"
@@ -199,7 +203,7 @@ class Program:
         return "\n".join(lines) + "\n"
 
     def _join(self, first: int, where: object) -> None:
-        """Put what one line of the file asks for in one line: a formula may be told by its line."""
+        """Join the calls of one source line: the recogniser reads formulas line by line."""
         made = self._lines[first:]
         if made and where is not None:
             again = first > 0 and where == self._where
@@ -230,7 +234,8 @@ class Program:
 
     def _call(self, item: list[Any]) -> None:
         _, name, args, kwargs, shown, *_ = item
-        function_of(item)  # nothing else gets into a text that runs here
+        # It refuses any other name, so that no other name gets into a text that runs here.
+        function_of(item)
         called = name
         if item[0] == "operation":
             space, _, rest = name.partition("::")
@@ -264,7 +269,7 @@ class Program:
                 self._unpack(item, f"{place}[{n}]")
 
     def _value(self, value: Any) -> str:
-        """An argument as Python spells it."""
+        """Return the Python expression of an encoded value."""
         if isinstance(value, float):
             return f"float('{value}')" if value != value or value in _INFINITE else repr(value)
         if isinstance(value, list):

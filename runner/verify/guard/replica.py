@@ -1,7 +1,8 @@
-"""A model that a worker runs, as the judge runs it: the same weights, the same calls of torch.
+"""Replays, in the judge's process, the forwards of a model that a worker runs.
 
-A forward of it asks the worker what its model does with these inputs and weights, and does that.
-Nothing of the file that defines the model is in this process.
+A replica has the model's weights. Its forward asks the worker which torch calls the model makes
+with these inputs and weights, and makes the same calls. No code of the file that defines the model
+runs in this process.
 """
 
 import base64
@@ -30,28 +31,28 @@ _REFUSED = frozenset(
 _NO_COMPUTING = frozenset(
     {"profiler", "c10d", "_c10d_functional", "symm_mem", "debugprims", "debug_mode_ops", "_test"}
 )
-"""Operators, and families of them, that do something else than computing: files, processes."""
+"""Namespaces of operators that do something else than compute, such as profiling."""
 
 
 class Link:
-    """What a replica knows about itself; an object without a __dict__, so that no gate enters."""
+    """Data of a replica's module; it has no __dict__, so that the gates do not search it."""
 
     __slots__ = ("file", "model", "own_forward", "path")
 
     def __init__(self, model: "Model", path: str, file: str | None, own_forward: bool) -> None:
         self.model, self.path = model, path
         self.file = file
-        """The file of the directory that defines its class, as the worker says."""
+        """File of the directory that defines the module's class, as the worker claims, or None."""
         self.own_forward = own_forward
 
 
 class Replica(nn.Module):
-    """One module of a model that a worker runs."""
+    """The judge's counterpart of one module of a model that a worker runs."""
 
     kdrun_link: Link
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the worker's module does."""
+        """Do what the worker's module does."""
         player = self.kdrun_link.model.player
         if player is not None:
             return player.inside(args, kwargs)
@@ -59,7 +60,7 @@ class Replica(nn.Module):
 
 
 class Model:
-    """A worker's model and its replica."""
+    """A model that a worker runs, and its replica here."""
 
     __slots__ = (
         *("_again", "_apart", "_kept", "_known", "_number"),
@@ -77,10 +78,11 @@ class Model:
         functions: bool,
         known: dict[str, Any],
     ) -> None:
-        """`cls`: its class in a file; empty where that is no file of the directory.
+        """`cls`: the name of the model's class in its file; empty if it was loaded from a text.
 
-        `children`: the folder of what is a component in it. `functions`: see Recorder.
-        `known`: programs of models of the same class that are the same for other values.
+        `children`: the folder whose files are components in the model. `functions`: see
+        CallRecorder. `programs`: recorded programs of models of the same class that do not depend
+        on values.
         """
         self._apart, self.what, self.children = apart, what, children
         self.cls, self.functions = cls, functions
@@ -90,18 +92,18 @@ class Model:
         self._number = number
         self._again = known
         self._shared: dict[int, tuple[int, torch.Tensor | None]] = {}
-        """Slot of a plain attribute -> slot of the weight that it shows, and the tensor there.
+        """Maps a plain attribute's slot to the slot of the weight in it, and to the tensor there.
 
-        nn.LSTM has its weights in a list as well.
+        nn.LSTM, for example, has its weights in a list as well.
         """
         self._kept: list[torch.Tensor] = []
         self._known: dict[int, tuple[int, int, int]] = {}
-        """By place, which tensor at which version the worker has."""
+        """Maps a slot to the tensor that the worker has: its id(), address and version."""
 
     def built(self, described: Any, held: list[torch.Tensor]) -> Replica:
-        """The replica, as a worker describes it. It holds this object; nothing holds it.
+        """Return the replica that a worker describes; CannotJudge if it describes no model.
 
-        CannotJudge where the description is of no model.
+        The replica refers to this object. This object refers to it only weakly.
         """
         with reading(self.what):
             return self._built(described, held)
@@ -135,7 +137,7 @@ class Model:
 
     @property
     def root(self) -> Replica:
-        """The whole model."""
+        """The root module of the replica."""
         root = self._root()
         assert root is not None
         return root
@@ -146,7 +148,7 @@ class Model:
         return self.last is not None and not self.last[0]["again"]
 
     def asks_for(self, operation: str) -> bool:
-        """Whether the program that ran last has an operation of this name."""
+        """Return whether the program that ran last has a call whose name contains `operation`."""
         items = self.last[0]["items"] if self.last is not None else []
         return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
 
@@ -244,7 +246,7 @@ class Model:
 
 
 class Player:
-    """Does what a worker's forward did, on the judge's tensors."""
+    """Replays the recorded items of a worker's forward on the judge's tensors."""
 
     def __init__(self, root: Replica, program: Any, env: dict[int, torch.Tensor]) -> None:
         self._root, self._items, self._program = root, program["items"], program
@@ -252,7 +254,7 @@ class Player:
         self._at = 0
 
     def whole(self) -> Any:
-        """All of it; the forward's result."""
+        """Replay all items and return the forward's result."""
         try:
             self._play()
             if self._at < len(self._items):
@@ -262,7 +264,7 @@ class Player:
             Watch.place, Watch.calls = None, ()
 
     def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A component's part of it, on arguments that may be others than the worker's."""
+        """Replay a component's items on other arguments than the worker's; return its result."""
         item = self._items[self._at - 1]
         before = self.env
         others: dict[int, torch.Tensor] = {}
@@ -277,7 +279,7 @@ class Player:
             self.env = before
 
     def _play(self) -> None:
-        """Until a component that began before is left, or to the end."""
+        """Replay items until the current component is left, or to the end."""
         while self._at < len(self._items):
             item = self._items[self._at]
             self._at += 1
@@ -300,7 +302,8 @@ class Player:
     def _do(self, function: Any, item: list[Any]) -> None:
         _, _, args, kwargs, shown, where, *calls = item
         given = decode(args, self._tensor), decode(kwargs, self._tensor)
-        if item[1].startswith("aten::_reshape_alias"):  # which believes what it is told
+        # The operator does not check its arguments; as_strided does.
+        if item[1].startswith("aten::_reshape_alias"):
             torch.as_strided(given[0][0], *given[0][1:3])
         Watch.place, Watch.calls = where, tuple(calls[0]) if calls else ()
         result = function(*given[0], **given[1])
@@ -335,7 +338,7 @@ class Player:
 
 
 def _matching(items: list[list[Any]], at: int) -> int:
-    """Where the component is left that was entered just before."""
+    """Return the index of the item that leaves the component that was just entered."""
     depth = 1
     for n in range(at, len(items)):
         depth += {"enter": 1, "leave": -1}.get(items[n][0], 0)
@@ -345,9 +348,10 @@ def _matching(items: list[list[Any]], at: int) -> int:
 
 
 def called(item: list[Any]) -> Any:
-    """The function or operator of torch, or of a package that is imported here, that an item names.
+    """Return the torch function or operator that an item names.
 
-    ConnectionLostError where it names nothing that computes.
+    An operator may also belong to a package that is imported here. ConnectionLostError if the name
+    is unknown or the operator is refused.
     """
     name: str = item[1]
     if item[0] == "function":
@@ -362,7 +366,7 @@ def called(item: list[Any]) -> Any:
 
 
 def _bind(told: Any, value: Any, env: dict[int, torch.Tensor]) -> None:
-    """Take the tensors of a value under the numbers that it has in a recording."""
+    """Store the tensors of a value in `env` under the numbers that they have in the recording."""
     if isinstance(told, list):
         for one, item in zip(told, _items(value), strict=True):
             _bind(one, item, env)

@@ -1,6 +1,6 @@
-"""What a file remembers from call to call: Python values that it, its classes and its model hold.
+"""Finds Python values that a file keeps from call to call in itself, its classes or its model.
 
-This file imports torch alone: the process that runs files by themselves runs it, too.
+It imports torch alone, because the process that runs files by themselves runs this text, too.
 """
 
 from collections import deque
@@ -17,11 +17,14 @@ _INNER = (
     *("__defaults__", "__kwdefaults__", "__func__", "__self__", "__wrapped__"),
     *("func", "args", "keywords", "fget"),
 )
-"""What functions, methods, properties and partial functions hold."""
+"""Attributes in which functions, methods, properties and partial functions hold other objects."""
 
 
 def remembered(model: torch.nn.Module, file: ModuleType) -> dict[str, Any]:
-    """Where something is held -> what it is; tensors are left out."""
+    """Return the path of each Python value that a model and its file hold, with its text or length.
+
+    Tensors are recorded without their elements.
+    """
     known: dict[int, Any] = {}
     found: dict[str, Any] = {}
     own = {name: value for name, value in vars(file).items() if not _is_inner(name)}
@@ -31,7 +34,7 @@ def remembered(model: torch.nn.Module, file: ModuleType) -> dict[str, Any]:
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> str | None:
-    """Where something is another now; None if nothing is."""
+    """Return the path of the first value that differs between two snapshots, or None."""
     names = [*before, *(name for name in after if name not in before)]
     return next((n for n in names if n not in before or before[n] != after.get(n)), None)
 
@@ -42,7 +45,8 @@ def _held(value: Any, name: str, file: str, known: dict[int, Any]) -> Iterator[t
     elif isinstance(value, ModuleType) or id(value) in known:
         return
     elif hasattr(type(value), "__next__"):
-        yield name, object()  # it is another one after each call
+        # An iterator may move on without a trace, so it counts as changed after each call.
+        yield name, object()
     else:
         known[id(value)] = value
         if isinstance(value, (*_SEVERAL, Mapping)):
@@ -52,7 +56,7 @@ def _held(value: Any, name: str, file: str, known: dict[int, Any]) -> Iterator[t
 
 
 def _parts(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
-    """What a container, a function, a class or an object holds."""
+    """Yield names and values of all that a container, a function, a class or an object holds."""
     if isinstance(value, Mapping):
         yield from value.items()
     elif isinstance(value, _SEVERAL):

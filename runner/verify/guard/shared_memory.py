@@ -1,8 +1,8 @@
-"""Hands tensors to other processes in files in memory, which each side maps and nobody copies.
+"""Sends tensors to other processes in memory files, which both sides map and neither copies.
 
-A file is sealed once it is written (memfd_create(2), fcntl(2): F_ADD_SEALS), so that its writer
-cannot change what others have mapped. Where there are no seals, the reader copies.
-This file imports torch alone: a process that has nothing else runs it, too.
+A file is sealed after writing (memfd_create(2), fcntl(2): F_ADD_SEALS), so that its writer cannot
+change what others have mapped. Where the system has no seals, the reader copies. It imports torch
+alone, because the process that runs files by themselves runs this text, too.
 """
 
 import ctypes
@@ -18,33 +18,34 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.weak import WeakTensorKeyDictionary
 
 _BLOCK = 64 << 20
-"""Bytes from which on the next storage begins a file of its own."""
+"""Bytes in a file from which on the next storage goes into a new file."""
 _LARGE = 1 << 16
-"""Bytes from which on a storage is written once, and not each time that it is handed over."""
+"""Bytes from which on a storage is written once and found again when it is sent again."""
 _ALIGNED = 64
 
 
 class NotToldError(Exception):
-    """A value is of a kind that is not told: an object, a function."""
+    """A value has no form in which it can be sent, such as an object or a function."""
 
 
 class NoTensorError(Exception):
-    """What another process says of a tensor is not so."""
+    """Another process described a tensor that its files do not contain."""
 
 
 class Block:
-    """A file in memory; it is closed when nobody has it any more."""
+    """A file in memory, closed when the last reference to it is gone."""
 
     def __init__(self, file: int) -> None:
         self.file, self._process = file, os.getpid()
 
     def __del__(self) -> None:
-        if os.getpid() == self._process:  # in a fork the number may be another file's
+        # In a forked process the number may belong to another file.
+        if os.getpid() == self._process:
             os.close(self.file)
 
     @property
     def sealed(self) -> bool:
-        """Whether nobody can change what it holds."""
+        """Whether its content cannot change any more."""
         try:
             seals = fcntl.fcntl(self.file, fcntl.F_GET_SEALS)
         except (AttributeError, OSError):
@@ -58,7 +59,7 @@ def _seals() -> int:
 
 @dataclass(slots=True)
 class _Lies:
-    """Where a storage lies, and which of the tensors that show it were seen, at which version."""
+    """Place of a storage in a memory file, and the versions of the tensors that use the storage."""
 
     storage: StorageWeakRef
     block: Block
@@ -66,7 +67,7 @@ class _Lies:
     versions: WeakTensorKeyDictionary
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        """Whether nothing was written through this tensor since; its versions are torch's own."""
+        """Return whether torch's versions show no write through this tensor since."""
         known: int | None = self.versions.get(tensor)  # type: ignore[no-untyped-call]
         if known is None and tensor._version in {0, *self.versions.values()}:  # type: ignore[no-untyped-call]
             known = self.versions[tensor] = tensor._version
@@ -74,15 +75,15 @@ class _Lies:
 
 
 class Memory:
-    """What this process has written for others, or was given by them."""
+    """Writes tensors into memory files, reads them, and remembers where each storage lies."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Lies] = {}
 
     def write(self, tensors: list[torch.Tensor]) -> tuple[list[Any], list[Block]]:
-        """What it takes to read these tensors, and the files that hold them.
+        """Return a description of each tensor, and the files that hold them.
 
-        OSError where no memory is left, NotToldError for a sparse tensor.
+        Raises OSError if no memory is left, NotToldError for a sparse tensor.
         """
         self._known = {
             key: lies
@@ -137,9 +138,9 @@ class Memory:
         return lies.block, lies.place
 
     def read(self, told: list[Any], blocks: list[Block]) -> list[torch.Tensor]:
-        """The tensors again; what is written to them stays in this process.
+        """Return the described tensors; writes to them stay in this process.
 
-        NoTensorError where they do not lie in the files; MemoryError where none is left.
+        Raises NoTensorError if the files do not contain them, MemoryError if no memory is left.
         """
         storages: dict[tuple[int, int, int], torch.UntypedStorage] = {}
         maps: dict[int, memoryview] = {}
@@ -184,7 +185,7 @@ def _weakly(storage: torch.UntypedStorage) -> StorageWeakRef:
 
 
 class _Writer:
-    """Writes storages into files of their own, a few in each."""
+    """Writes storages into new memory files, several into each."""
 
     def __init__(self) -> None:
         self.places: dict[int, tuple[Block, int]] = {}
@@ -192,7 +193,7 @@ class _Writer:
         self._end = 0
 
     def write(self, storage: torch.UntypedStorage) -> tuple[Block, int]:
-        """Write a storage; the file that holds it now, and where."""
+        """Write a storage; return its file and its position in it."""
         if not self._blocks or self._end >= _BLOCK:
             self._blocks.append(_new_block())
             self._end = 0
@@ -210,7 +211,7 @@ class _Writer:
         return block, place
 
     def seal(self) -> None:
-        """From now on nobody can change the files."""
+        """Make the files read-only for good."""
         for block in self._blocks:
             if hasattr(fcntl, "F_ADD_SEALS") and hasattr(os, "memfd_create"):
                 fcntl.fcntl(block.file, fcntl.F_ADD_SEALS, _seals())
@@ -224,7 +225,7 @@ def _new_block() -> Block:
 
 
 def _mapped(block: Block) -> memoryview:
-    """A file's bytes: mapped where nobody can change them, else copied."""
+    """Return a file's bytes: mapped if it is sealed, else copied."""
     size = os.fstat(block.file).st_size
     if not size:
         return memoryview(bytearray())

@@ -1,7 +1,7 @@
-"""What a component's source may not say: it computes from its inputs and weights alone.
+"""Finds source that makes a component depend on more than its inputs and weights.
 
 A component that asks where, when or how it runs could be right for a judge and wrong for its users.
-What can be seen when it runs is watched and compared; this reads what it could ask before.
+Other modules watch and compare what runs; this one reads the source for what it could ask.
 """
 
 import ast
@@ -15,7 +15,7 @@ from runner.verify.gates.parent_source import root_name
 from runner.verify.guard.allowed_modules import Modules, variables
 
 _TESTS = {"run_tests", "main"}
-"""Functions that may ask anything: no component calls them."""
+"""Functions that may ask anything, because no component calls them."""
 _DRAWING = {"get_inputs", "get_init_inputs"}
 _ANSWERING = {*_DRAWING, "get_expected_output_shape", "get_input_kwargs"}
 _BUILTINS = {
@@ -31,30 +31,30 @@ _OF_ANYTHING = {
     *("share_memory_", "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "format_map"),
     *("cache_info", "from_file", "seed", "initial_seed", "get_state"),
 }
-"""Attributes of whatever it is."""
+"""Attributes that no object may be asked for."""
 _DUNDERS = {"__init__", "__class__", "__name__", "__call__", "__len__", "__getitem__", "__doc__"}
 _SAID = {"__all__", "__version__", "__author__", "__slots__", "__constants__", "__annotations__"}
-"""Names of Python's that a file may give a value."""
+"""Python's own names that a file may assign."""
 _MAIN = {"__name__ == '__main__'", "'__main__' == __name__"}
 _FIELD = re.compile(r"\{[^{}]*[.\[]")
-"""A field of a format that asks for an attribute: `{0.training}`."""
+"""A field in a format string that looks up an attribute: `{0.training}`."""
 _OF_CLASSES = {"_version", "__constants__", "__annotations__", "__slots__", "__doc__", "forward"}
-"""Names of nn.Module's that a class may give a value."""
+"""Names of nn.Module that a class may assign."""
 _BY_MODE = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
-"""Beginnings of functions that take whether a model is in training mode."""
+"""Beginnings of names of functions that take whether a model is in training mode."""
 _OWN_METHODS = {
     *("__init__", "forward", "extra_repr", "reset_parameters", "__repr__", "__str__", "__len__"),
     *("__iter__", "__getitem__", "__contains__", "__post_init__", "__enter__", "__exit__"),
     *("__eq__", "__hash__", "__next__"),
 }
-"""Methods of nn.Module, or of Python's own, that a class may have of its own."""
+"""Methods of nn.Module, or Python's own, that a class may define."""
 
 
 def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
-    """What a component asks, or changes, besides its inputs and weights; None where it is nothing.
+    """Return what a component asks or changes besides its inputs and weights, or None.
 
     `seeds`: it may seed torch's generator, as the original does. Its tests may ask anything:
-    `run_tests`, `main`, what these call, and what runs under `if __name__ == "__main__"`.
+    `run_tests`, `main`, functions that only these call, and code under `if __name__ == "__main__"`.
     """
     modules, used = Modules.of(tree), _used(tree)
     classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
@@ -76,7 +76,7 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
             if name := _asked(node) or _changed(node, modules) or _named(node, classes):
                 return _fault(f"uses {name}", node)
             if isinstance(node, ast.Try | ast.TryStar):
-                tries = tries or node  # what it tries says more
+                tries = tries or node  # A fault in the body of the `try` says more.
         if kernel and (where := _decides_by_mode(part)):
             return _fault("decides by self.training what it computes", where)
         if where := _compares_device(part):
@@ -88,7 +88,7 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
 
 
 def _at_import(tree: ast.Module, used: set[str]) -> Iterator[ast.stmt]:
-    """What runs when a file is imported or its model is used: of other functions, their heads."""
+    """Yield the statements that run at import or with the model; of other functions the heads."""
     for part in tree.body:
         if not isinstance(part, ast.FunctionDef) or part.name in used or part.decorator_list:
             yield part
@@ -109,7 +109,7 @@ def _is_main(part: ast.stmt) -> TypeGuard[ast.If]:
 
 
 def _used(tree: ast.Module) -> set[str]:
-    """Names of functions that a component's model and inputs use; the others serve its tests."""
+    """Return the functions that the model and its inputs use; the others only serve tests."""
     functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
     tests = {name for name in functions if name in _TESTS}
     waiting: list[ast.AST] = [
@@ -136,12 +136,12 @@ def _fault(what: str, node: ast.AST) -> str:
 
 
 def seeds_generators(tree: ast.Module) -> bool:
-    """Whether a file seeds torch's generator anywhere."""
+    """Return whether a file seeds torch's generator anywhere."""
     return any(isinstance(n, ast.Attribute) and n.attr == "manual_seed" for n in ast.walk(tree))
 
 
 def _asked(node: ast.AST) -> str | None:
-    """What a piece of a program asks, by its name."""
+    """Return the forbidden builtin, attribute or match pattern that a node uses, or None."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         return node.id if node.id in _BUILTINS or _is_inner(node.id) else None
     if isinstance(node, ast.MatchClass) and (node.kwd_attrs or node.patterns):
@@ -160,7 +160,7 @@ def _asked(node: ast.AST) -> str | None:
 
 
 def _named(node: ast.AST, classes: set[str]) -> str | None:
-    """Where a class of the file is written out: its module's name is in that text."""
+    """Detect a class of the file that is converted to text, which contains its module's name."""
     value: ast.AST | None = None
     if isinstance(node, ast.FormattedValue):
         value = node.value
@@ -173,12 +173,12 @@ def _named(node: ast.AST, classes: set[str]) -> str | None:
 
 
 def _is_inner(name: str) -> bool:
-    """Whether Python gives a name to what it holds of its own: `__globals__`."""
+    """Return whether a name such as `__globals__` is Python's own and not harmless."""
     return name.startswith("__") and name.endswith("__") and name not in _DUNDERS
 
 
 def _takes_a_part(call: ast.AST) -> TypeGuard[ast.Call]:
-    """`getattr(self, f"block_{n}")`."""
+    """Return whether a call is like `getattr(self, f"block_{n}")`."""
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
     if call.func.id != "getattr" or len(call.args) < 2 or root_name(call.args[0]) != "self":
@@ -189,20 +189,20 @@ def _takes_a_part(call: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def _is_plain_format(value: ast.expr) -> bool:
-    """A string that is written out, and asks its arguments for nothing but themselves."""
+    """Return whether a value is a literal string whose fields look up no attributes."""
     written = isinstance(value, ast.Constant) and isinstance(value.value, str)
     return written and not _FIELD.search(str(value.value))  # type: ignore[attr-defined]
 
 
 def _names_a_logger(node: ast.AST) -> TypeGuard[ast.Call]:
-    """`logging.getLogger(__name__)`."""
+    """Return whether a call is `logging.getLogger(__name__)`."""
     if not isinstance(node, ast.Call) or len(node.args) != 1:
         return False
     return isinstance(node.func, ast.Attribute) and node.func.attr == "getLogger"
 
 
 def _changed(node: ast.AST, modules: Modules) -> str | None:
-    """What a piece of a program changes for everybody: a function or a class of torch's."""
+    """Return a node's assignment to a name of Python's own, or in torch, as text, or None."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         if _is_inner(node.attr):
             return f"{node.attr} = ..."
@@ -213,7 +213,7 @@ def _changed(node: ast.AST, modules: Modules) -> str | None:
 
 
 def _decides_by_mode(part: ast.stmt) -> ast.AST | None:
-    """Where `self.training` is anything but an argument of an operation that takes it."""
+    """Return a use of `self.training` that is no argument of a suitable operation, or None."""
     allowed: set[int] = set()
     for node in ast.walk(part):
         if isinstance(node, ast.Call):
@@ -232,7 +232,7 @@ def _decides_by_mode(part: ast.stmt) -> ast.AST | None:
 
 
 def _compares_device(part: ast.stmt) -> ast.AST | None:
-    """Where a device, its type or its name is compared."""
+    """Return a comparison of a device, its type or its name, or None."""
     for node in ast.walk(part):
         if isinstance(node, ast.Compare) and any(map(_is_device, (node.left, *node.comparators))):
             return node
@@ -248,7 +248,7 @@ def _is_device(value: ast.expr) -> bool:
 
 
 def _about_mode(call: ast.Call) -> Iterator[ast.AST]:
-    """What of a call's arguments may be `self.training`."""
+    """Yield the parts of a call's arguments that may be `self.training`."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     takes = function.lstrip("_").startswith(_BY_MODE)
     for argument in (*call.args, *call.keywords):
@@ -262,10 +262,10 @@ def _about_mode(call: ast.Call) -> Iterator[ast.AST]:
 
 
 def _replaced(cls: ast.ClassDef) -> tuple[str, ast.AST] | None:
-    """A name that changes what nn.Module does for whoever uses the model, and where it is."""
+    """Return a name of nn.Module that a class may not replace but does, and its node, or None."""
     for node in _statements(cls.body):
         if isinstance(node, ast.ClassDef):
-            continue  # it is read by itself
+            continue  # A nested class is read on its own.
         if isinstance(node, ast.FunctionDef):
             own = hasattr(nn.Module, node.name) or node.name.startswith("__")
             if own and node.name not in _OWN_METHODS:
@@ -282,7 +282,7 @@ def _replaced(cls: ast.ClassDef) -> tuple[str, ast.AST] | None:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of a class, and those that are inside them under an `if`."""
+    """Yield the statements of a class, including those inside an `if`."""
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             yield statement
@@ -292,13 +292,13 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _replaces(target: ast.Attribute) -> bool:
-    """`self.eval = ...`"""
+    """Return whether an assignment replaces a method of nn.Module: `self.eval = ...`."""
     stored = isinstance(target.ctx, ast.Store) and isinstance(target.value, ast.Name)
     return stored and target.attr != "forward" and callable(getattr(nn.Module, target.attr, None))
 
 
 def _main_fault(part: ast.If, tree: ast.Module) -> str | None:
-    """Under `if __name__ == "__main__"` a file runs its tests: it is no other file then."""
+    """Return what makes a file run as a script differ from the imported file, or None."""
     known = {getattr(each, "name", None) for each in tree.body}
     for node in ast.walk(part):
         defines = isinstance(node, ast.ClassDef | ast.FunctionDef)
@@ -314,9 +314,9 @@ def _is_stored(node: ast.Name) -> bool:
 
 
 def parents_fault(tree: ast.Module) -> str | None:
-    """What the file of a step's parent asks or changes; None where it is nothing.
+    """Return what the file of a step's parent asks or changes, or None.
 
-    It may load what its tests use: names of the file that hold no model are not read.
+    It may load what its tests use: assignments of names that no model needs are not read.
     """
     asked = _asked_by_models(tree)
     body = [part for part in tree.body if not _only_names(part, asked) or _stores(part)]
@@ -328,7 +328,7 @@ def parents_fault(tree: ast.Module) -> str | None:
 
 
 def _asked_by_models(tree: ast.Module) -> set[str]:
-    """Names that a file's models use, and what these are made of."""
+    """Return the names that a file's models use, directly or through other names."""
     found = {part.name for part in tree.body if isinstance(part, ast.ClassDef)}
     while True:
         read = [part for part in tree.body if _names(part) & found]
@@ -339,7 +339,7 @@ def _asked_by_models(tree: ast.Module) -> set[str]:
 
 
 def _names(part: ast.AST) -> set[str]:
-    """Names that a class or an assignment makes."""
+    """Return the names that a class definition or an assignment binds."""
     if isinstance(part, ast.ClassDef):
         return {part.name}
     if not isinstance(part, ast.Assign | ast.AnnAssign):
@@ -349,14 +349,14 @@ def _names(part: ast.AST) -> set[str]:
 
 
 def _only_names(part: ast.stmt, asked: set[str]) -> bool:
-    """Whether a statement gives values to names that no class uses."""
+    """Return whether a statement assigns only names that no class uses."""
     return isinstance(part, ast.Assign | ast.AnnAssign) and not _names(part) & asked
 
 
 def composed_fault(tree: ast.Module) -> str | None:
-    """What the composed model asks or changes; None where it is nothing.
+    """Return what the composed model asks or changes, or None.
 
-    The rest of its file loads the kernels, and tests.
+    The rest of its file loads the kernels and holds tests.
     """
     others = ast.ClassDef | ast.FunctionDef
     body = [n for n in tree.body if not isinstance(n, others) or n.name == "ComposedModel"]
@@ -366,7 +366,7 @@ def composed_fault(tree: ast.Module) -> str | None:
 
 
 def _loads(part: ast.stmt) -> bool:
-    """`Conv2d = kernel("conv2d.py")`."""
+    """Return whether a statement loads a kernel: `Conv2d = kernel("conv2d.py")`."""
     call = part.value if isinstance(part, ast.Assign) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return False
@@ -374,7 +374,7 @@ def _loads(part: ast.stmt) -> bool:
 
 
 def _stores(part: ast.stmt) -> bool:
-    """Whether a statement changes something that it did not make."""
+    """Return whether a statement assigns to an attribute or an item."""
     return any(
         isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
         for node in ast.walk(part)

@@ -1,9 +1,10 @@
-"""Runs a file of a decomposition as anybody would: imported by a process that has only torch.
+"""Runs a file of a decomposition as a user would: imported by a process that has only torch.
 
-A judge starts it as `python -P -` with this text on standard input, and the texts of memory.py,
-wire.py, sandbox.py, remembering.py and structure.py after it: no frame, module, argument or file
-name says who asks. It reads requests from a socket; each runs in a fork that may write to its own
-folder alone, and answers over a socket that comes with the request.
+A judge starts it as `python -P -` with this text on standard input, followed by the texts of
+shared_memory.py, wire_format.py, sandbox.py, retained_state.py and nested_values.py: no frame,
+module, argument or file name tells who asks. It reads requests from a socket. Each request runs in
+a fork that may write to its own folder alone, and that answers over a socket that comes with the
+request.
 """
 
 import contextlib
@@ -27,11 +28,11 @@ _NESTED = (list, tuple, dict)
 
 
 def serve(end: int, tools: dict[str, Any]) -> None:
-    """Answer requests until nobody asks any more."""
-    torch.backends.opt_einsum.enabled = False  # it would choose other operations
+    """Answer requests until the other side closes the socket."""
+    torch.backends.opt_einsum.enabled = False  # It would choose other operations.
     channel = tools["Channel"](socket.socket(fileno=end))
-    _seed(0)  # imports, which no fork does again
-    gc.freeze()  # a collection would write to what forks share
+    _seed(0)  # It imports modules, which no fork has to import again.
+    gc.freeze()  # A garbage collection would write to pages that forks share.
     children: list[int] = []
     while True:
         try:
@@ -45,7 +46,7 @@ def serve(end: int, tools: dict[str, Any]) -> None:
         if child:
             children.append(child)
         else:
-            os.setpgid(0, 0)  # what it starts ends with it
+            os.setpgid(0, 0)  # Killing the group also ends the processes that the file starts.
             os.close(end)
             answers = tools["Channel"](socket.socket(fileno=os.dup(blocks.pop(0).file)))
             _run(request, answers, tools)
@@ -53,7 +54,7 @@ def serve(end: int, tools: dict[str, Any]) -> None:
 
 
 def _ended(child: int) -> bool:
-    """Whether a child has ended; then all that it started ends, too."""
+    """Return whether a child has ended; if so, kill the processes that it started."""
     if os.waitpid(child, os.WNOHANG) == (0, 0):
         return False
     _end(child)
@@ -66,13 +67,13 @@ def _end(child: int) -> None:
 
 
 def _run(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
-    """Say what came out, or what was raised."""
+    """Run a request, send the error if one is raised, and exit."""
     try:
         torch.set_num_threads(request["threads"])
         os.chdir(request["folder"])
         tools["confine"](Path(request["aside"]), [Path(path) for path in request["readable"]])
         _answer(request, answers, tools)
-    except BaseException as error:  # whatever the file raises
+    except BaseException as error:  # The file may raise anything.
         with contextlib.suppress(Exception):
             answers.send({"error": f"{type(error).__name__}: {error}"})
     with contextlib.suppress(Exception):
@@ -81,7 +82,7 @@ def _run(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
 
 
 def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
-    """Import a file and build its model; take weights and inputs; tell the outputs."""
+    """Import a file, build its model, receive weights and inputs, call it and send the outputs."""
     path, memory = Path(request["file"]), tools["Memory"]()
     sys.argv = [path.name]
     _seed(request["number"])
@@ -141,7 +142,7 @@ def _answer(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> Non
 
 
 def _built(request: dict[str, Any], module: Any, arguments: Any, other: int = 0) -> Any:
-    """A model of the file's class, of one seed or the other."""
+    """Return a model of the requested class, built with the request's seed plus `seed_offset`."""
     _seed(request["number"] + other)
     cls = getattr(module, request["class"])
     model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
@@ -157,15 +158,16 @@ def _calls(
     remember: Callable[[], None],
     tools: dict[str, Any],
 ) -> Iterator[tuple[Any, Any]]:
-    """What a model gives, and what it changed of its inputs: with gradients, in inference mode.
+    """Yield the output and the changed inputs of calls with gradients, then in inference mode.
 
-    In inference mode the last of `models` runs: one that was built after inputs were drawn.
+    An input that a call left unchanged is None. In inference mode the last of `models` runs: it was
+    built after inputs were drawn.
 
-    Before, a component is called on `others`: once; 4 times if a quarter of a second is enough,
-    and as often as 30 milliseconds of a processor are, up to 16 times. What is slow is called with
-    gradients alone, and on `others` only if it is a kernel. In training mode there is one call.
-    `places`: where its weights and buffers are; a forward may write to these. `remember` is called
-    after each call.
+    Before, a component is rehearsed: called on inputs of its own. It is called once, then up to 4
+    times in the first 0.25 s, and up to 16 times in the first 0.03 s of processor time. A slow
+    component is called with gradients only, and rehearsed only if it is a kernel. In training mode
+    there is one call and no rehearsal. `slots`: where its weights and buffers are; a forward may
+    write to these. `take_snapshot` is called after each call.
     """
     keeps = [_state(places, model, tools) for model in models]
 
@@ -202,7 +204,7 @@ def _calls(
         yield called(torch.enable_grad())
         if time.monotonic() - started > _SOME_S:
             return
-    except RuntimeError:  # it writes into a weight, which takes no gradients
+    except RuntimeError:  # It writes into a weight that requires gradients.
         pass
     if not request["kernel"]:
         rehearse()
@@ -210,13 +212,13 @@ def _calls(
 
 
 def _state(places: list[Any], model: Any, tools: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Copies of all tensors of a model but its parameters."""
+    """Return slots and copies of all tensors of a model except its parameters."""
     held = [(p, tools["tensor_at"](model, p)) for p in places if p[0] != "parameter"]
     return [(place, tensor.clone()) for place, tensor in held if isinstance(tensor, torch.Tensor)]
 
 
 def _constants(places: list[Any], models: list[Any], tools: dict[str, Any]) -> list[Any]:
-    """Names and copies of the buffers that are the same in models of two seeds."""
+    """Return names and copies of the buffers that are equal in models of two seeds."""
     found = []
     for place in places if len(models) > 1 else ():
         one, other = (tools["tensor_at"](model, place) for model in models)
@@ -241,7 +243,10 @@ def _flat(value: Any) -> list[torch.Tensor]:
 
 
 def _others(request: dict[str, Any], module: Any) -> list[Any] | None:
-    """Inputs of another seed, which a component draws; drawn twice unless that is slow."""
+    """Return inputs that a component draws from another seed; None for other models.
+
+    They are drawn a second time, unless that is slow, to check that their shapes stay the same.
+    """
     if not request["component"]:
         return None
     _seed(request["number"] + 1)

@@ -1,7 +1,7 @@
-"""Each file once more, beside the judge's forward of it: what does it do where nobody watches?
+"""Runs each file once more by itself and compares the result with the judge's forward of it.
 
-It runs in a process that looks like anybody's, on weights and inputs of a seed that nobody knows.
-It has to give what the operations give that it was seen to make.
+A file runs in a process that looks like any user's, on weights and inputs from a seed that nobody
+can know. Its output has to be that of the operations that the worker reported.
 """
 
 import os
@@ -57,29 +57,29 @@ from runner.verify.runtime.runner import Inputs
 
 _TOOLS = (shared_memory, wire_format, sandbox, retained_state, nested_values)
 _SEEDS = (1000, 1 << 48)
-"""Small ones, as people take, and large ones, as torch takes by itself."""
+"""Limits of secret seeds: small ones, as people choose, and large ones, as torch chooses itself."""
 _FEW = 16
-"""Numbers that may well be one by chance."""
+"""Largest number of elements that may well be equal by chance."""
 _SEEN = 1 << 20
-"""Elements of an output that are looked at."""
+"""Number of elements of an output that are examined."""
 _BEGUN, _BEGUN_BYTES = 2, 512 << 20
-"""Files that are imported before the judge needs them, and bytes that their weights may have."""
+"""Number of files that are imported before the judge needs them, and the limit on their weights."""
 _TWICE = 64 << 20
 """Bytes of weights up to which a file's model is built twice."""
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
-"""Fewer pages: a fork takes 3 ms and not 14. Elsewhere than on Linux it means nothing."""
+"""Huge pages mean fewer pages: a fork takes 3 ms instead of 14. Only Linux reads these settings."""
 
 _Name = tuple[str, str]
 """A file, and the class in it that runs."""
 
 
 def secret_seed() -> int:
-    """A seed that no file can know."""
+    """Return a random seed that no file can know."""
     return secrets.randbelow(secrets.choice(_SEEDS))
 
 
 class _Server:
-    """The process that forks for each file; it never runs one itself."""
+    """The process that forks for each file and never runs one itself."""
 
     def __init__(self) -> None:
         mine, its = socket.socketpair()
@@ -101,19 +101,22 @@ class _Server:
 
 
 def _text(module: ModuleType) -> str:
-    """A file of kdrun's without what it imports of kdrun: that is in the same names already."""
+    """Return a module's source without its imports of kdrun.
+
+    Those names are in the same dict already.
+    """
     lines = Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.startswith("from runner."))
 
 
 @lru_cache(maxsize=1)
 def _server(process: int) -> _Server:
-    """One for each process that judges."""
+    """Return the server of the judging process with this id."""
     return _Server()
 
 
 def start() -> None:
-    """Begin to import torch there, which takes a second."""
+    """Start the server early, because importing torch there takes a second."""
     _server(os.getpid())
 
 
@@ -127,50 +130,51 @@ class _Run:
 
     @property
     def called(self) -> str:
-        """How a sentence about it begins."""
+        """Beginning of messages about it."""
         return f"{self.file}: imported and run by itself"
 
     def send(self, message: dict[str, Any], blocks: list[Block]) -> None:
-        """Say what to run it on."""
-        with suppress(ConnectionLostError):  # then it has ended, and has said why
+        """Send it the weights and inputs."""
+        # If the connection is lost, the process has ended, and reading its answer tells that.
+        with suppress(ConnectionLostError):
             self.answers.send(message, blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a file did by itself."""
+    """A file's answer after it has run by itself."""
 
     outputs: list[tuple[Any, list[torch.Tensor | None]]]
-    """Of each call that is compared, what it gave, and each input; None where that stayed."""
+    """For each compared call, the output and the inputs afterwards, None if unchanged."""
     constants: dict[str, torch.Tensor]
-    """Buffers that its model holds whatever the seed."""
+    """Buffers that are the same for every seed."""
     keeps: str | None
-    """Where it holds something that a call changed."""
+    """Path of a Python value that changed from call to call, or None."""
 
 
 class Alone:
-    """Runs each file by itself; what it does otherwise there is a fault of its."""
+    """Runs each file by itself and reports how it differs from the judge's own forward."""
 
     def __init__(self, layout: Layout, options: VerifyOptions, findings: Findings) -> None:
         """`options`: with a seed that no file knows."""
         self._layout, self._options, self._findings = layout, options, findings
         self._memory = Memory()
         self._sizes = _in_order(layout)
-        """Bytes of the weights of each file."""
+        """Bytes of the weights of each file, in the order in which they will probably run."""
         self._waiting = dict(self._sizes)
         """Files that did not run yet."""
         self._ready: dict[_Name, _Run] = {}
-        """Files that are imported, and wait for inputs."""
+        """Files that are imported and wait for inputs."""
         self._count = 0
         self._silent: set[str] = set()
         """Files whose output on their own inputs is constant."""
         self._heard: set[str] = set()
-        """Kernels whose output in the model is not."""
+        """Kernels whose output in the composed model is not constant."""
         self._reading: set[str] = set()
-        """Files whose program may be another one for other values."""
+        """Files whose program may change with the values."""
         self._original_reads = True
         self._original: str | None = None
-        """Its program, as a problem's file."""
+        """The original's program as the text of a problem's file, or None."""
         self._several: dict[str, Several] = {}
         """Kernels that are more than one operation."""
         self._constants = Constants(layout, findings)
@@ -187,9 +191,9 @@ class Alone:
         self._folder.cleanup()
 
     def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
-        """The judge is about to do what a file was seen to do: what takes the output.
+        """Start a file's run before the judge's forward; return a function that takes its output.
 
-        None where the file has run by itself already.
+        None if the file has run already, or cannot run.
         """
         if not isinstance(model, Replica):
             return None
@@ -217,10 +221,11 @@ class Alone:
         return done
 
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
-        """Whether what a kernel was just seen to do is one operation."""
+        """Report a kernel that computes nothing, and record one that is more than one operation."""
         assert isinstance(model, Replica)
         known = model.kdrun_link.model
-        if not events and not known.asks_for("_unsafe_view"):  # which torch itself takes
+        # torch itself calls _unsafe_view, so a kernel may consist of it.
+        if not events and not known.asks_for("_unsafe_view"):
             fault = "computes nothing: a view belongs into the parent"
             self._findings.record_verdict("rules", file, fault)
         elif sum(not event.constant for event in events) > 1:
@@ -233,10 +238,11 @@ class Alone:
                 self._several[file] = several
 
     def finish(self, as_the_author_calls: set[str], one_in_the_model: set[str]) -> None:
-        """Report what needed all files: several operations, values that are read, files not run.
+        """Report faults that need all files: several operations, values read, files not run.
 
-        `as_the_author_calls`: kernels that do what one call of the original's author does.
-        `one_in_the_model`: kernels of whose operations all but one depend on no input there.
+        `author_call_kernels`: kernels that do what one call of the original's author does.
+        `single_operation_kernels`: kernels of whose operations all but one depend on no input
+        there.
         """
         found = self._findings.record_verdict
         self._constants.judge()
@@ -262,7 +268,7 @@ class Alone:
                 self._findings.record_broken(_gate(file), file, f"{cls} was not run by itself")
 
     def original_built(self, model: nn.Module, trial: int) -> None:
-        """Learn from the original, with the weights of a trial's seed, what is constant in it."""
+        """Record the original's buffers for a trial's seed, to find constant ones."""
         self._constants.original_built(model, trial)
 
     def _original_ran(self, model: Model) -> None:
@@ -270,24 +276,24 @@ class Alone:
         self._original = text_of(model)
 
     def _begin_next(self) -> None:
-        """Import the files that run next, unless they are large."""
+        """Let the files that run next be imported already, unless their weights are large."""
         begun = 0
         for name, size in [*self._waiting.items()][:_BEGUN]:
             begun += size
             if begun <= _BEGUN_BYTES and name not in self._ready:
-                with suppress(CannotJudge):  # said where it is needed
+                with suppress(CannotJudge):  # The error is raised again when the file is needed.
                     self._ready[name] = self._started(*name)
 
     def _started(self, file: str, cls: str) -> _Run:
-        """Let a file be imported by itself."""
+        """Let the server import a file by itself."""
         self._count += 1
         aside = self._aside / str(self._count)
         aside.mkdir()
         component = cls == "Model"
         folder = aside / "kernels" if component else self._copy
-        if component:  # it stands alone
+        if component:  # A component has to work without the other files.
             folder.mkdir()
-            with suppress(OSError):  # where it is missing, it is told so there
+            with suppress(OSError):  # If the file is missing, importing it there raises.
                 shutil.copy(self._copy / file, folder)
         request = {
             "folder": str(folder),
@@ -312,7 +318,7 @@ class Alone:
         return _Run(file, Channel(mine), aside)
 
     def _module(self, file: str) -> str:
-        """What a file is imported as: by itself, or, where a secret says so, in a package."""
+        """Return a file's module name: with its folder as a package for odd seeds, else without."""
         path = Path(file)
         return f"{path.parent.name}.{path.stem}" if self._options.seed % 2 else path.stem
 
@@ -336,9 +342,9 @@ class Alone:
     def _judge(
         self, run: _Run, model: Model, output: Any, inputs: list[tuple[torch.Tensor, bool]]
     ) -> None:
-        """Compare what a file gave with what the judge has, and its inputs afterwards.
+        """Compare a file's output, and its inputs afterwards, with the judge's.
 
-        `inputs`: with whether the judge's forward changed them.
+        `inputs`: each with whether the judge's forward changed it.
         """
         file = run.file
         try:
@@ -375,7 +381,7 @@ class Alone:
         return None
 
     def _answered(self, run: _Run) -> _Answer:
-        """Return what a file answered. CannotJudge where that is an error, or no answer."""
+        """Return a file's answer; CannotJudge if it is an error or cannot be read."""
         try:
             answer, blocks = run.answers.receive()
         except ConnectionLostError:
@@ -396,7 +402,7 @@ class Alone:
 
     @contextmanager
     def listening(self, composed: nn.Module) -> Iterator[None]:
-        """Hear which kernels give more than one number in the composed model."""
+        """Record, in the body, which kernels return more than one number in the composed model."""
         directory = self._layout.directory
         found = find_components(composed, directory / KERNEL_FOLDER, directory)
 
@@ -424,18 +430,18 @@ class Alone:
 
 
 def _varies(tensor: torch.Tensor) -> bool:
-    """Whether the first elements are finite numbers of which two differ."""
+    """Return whether two of the first elements are finite and differ."""
     some = tensor.detach().flatten()[:_SEEN]
-    if some.dtype.itemsize == 1:  # torch compares no float8
+    if some.dtype.itemsize == 1:  # torch cannot compare float8.
         some = some.float()
     finite = some[some.isfinite()]
     return bool((finite != finite[:1]).any())
 
 
 def _in_order(layout: Layout) -> dict[_Name, int]:
-    """Files as the judge will probably run them, and the bytes of their weights as the tree says.
+    """Return files, in the order in which they will probably run, with their weights' bytes.
 
-    Steps, kernels, then the root, its step, and the composed model.
+    Steps come first, then kernels, the root, its step and the composed model.
     """
     root = layout.tree.root.path if layout.tree else None
     files: dict[_Name, int] = {}
@@ -461,13 +467,13 @@ def _in_order(layout: Layout) -> dict[_Name, int]:
 
 
 def _gate(file: str) -> GateName:
-    """The gate that says what is wrong with a file."""
+    """Return the gate that reports a file's faults."""
     composed = file == COMPOSITION_TEST or file.endswith("/refactored.py")
     return "rules" if composed else "self-test"
 
 
 def _but_texts(folder: str, names: list[str]) -> Iterable[str]:
-    """What is not copied: all but folders and texts that files import, and originals of steps."""
+    """Return the names not to copy: each step's original, and all but folders and texts."""
     step = Path(folder).parent.name == "steps"
     return [n for n in names if not _is_imported(Path(folder, n)) or (step and n == ORIGINAL)]
 

@@ -1,7 +1,8 @@
-"""Writes what judge and worker tell each other: values as JSON, tensors as files in memory.
+"""Encodes the messages between judge and worker: values as JSON, tensors as memory files.
 
-Neither side runs what it reads: there is no pickle, and no name that is looked up but torch's own.
-This file imports torch and memory.py alone: a process that has nothing else runs it, too.
+Neither side runs what it reads: there is no pickle, and only torch's own names are looked up. It
+imports torch and shared_memory.py alone, because the process that runs files by themselves runs
+this text, too.
 """
 
 import json
@@ -15,19 +16,22 @@ import torch
 from runner.verify.guard.shared_memory import Block, NotToldError
 
 _FILES = 64
-"""Files that go over a socket at once; Linux takes 253."""
+"""Number of files that are sent at once; Linux allows 253."""
 _LARGEST = 1 << 26
-"""Bytes of one message; tensors are not in it."""
+"""Bytes of the largest message, tensors not included."""
 _MOST_FILES = 1 << 12
 _PLAIN = (type(None), bool, int, float, str)
 
 
 class ConnectionLostError(Exception):
-    """The other side ended, or says what is no message."""
+    """The other side ended, or sent something that is no valid message."""
 
 
 def encode(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
-    """A value as JSON has it; `tensor` names each tensor. NotToldError for other objects."""
+    """Return a value in JSON's types; NotToldError for an object that has no such form.
+
+    `index_tensor` returns the number that stands for a tensor.
+    """
     if isinstance(value, torch.Tensor):
         return {"t": tensor(value)}
     if type(value) in _PLAIN:
@@ -40,7 +44,8 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
         return [encode(item, tensor) for item in value]
     if isinstance(value, Mapping):
         return {"d": [[encode(k, tensor), encode(v, tensor)] for k, v in value.items()]}
-    if isinstance(value, bool | int | float | str):  # of a class of its own: an enum, NumPy's
+    # A class of its own, such as an enum's or NumPy's.
+    if isinstance(value, bool | int | float | str):
         return next(kind(value) for kind in (bool, int, float, str) if isinstance(value, kind))
     if isinstance(value, Integral):
         return int(value)
@@ -62,7 +67,10 @@ def encode(value: Any, tensor: Callable[[torch.Tensor], Any]) -> Any:
 
 
 def decode(value: Any, tensor: Callable[[Any], Any]) -> Any:
-    """The value again; `tensor` finds each by its name. ConnectionLostError for anything else."""
+    """Return the value that `encode` was given; ConnectionLostError if it is not encoded correctly.
+
+    `find_tensor` returns the tensor that a number stands for.
+    """
     if type(value) in _PLAIN:
         return value
     if isinstance(value, list):
@@ -99,13 +107,13 @@ _KINDS = (torch.dtype, torch.layout, torch.memory_format)
 
 
 class Channel:
-    """Messages over a socket: the lengths of what follows, files, then the text."""
+    """Sends and receives messages over a socket: two lengths, then the files, then the text."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
 
     def send(self, message: Any, blocks: Sequence[Block] = ()) -> None:
-        """ConnectionLostError where nobody reads."""
+        """Send a message and files; ConnectionLostError if the other side is gone."""
         data = json.dumps(message, separators=(",", ":")).encode()
         files = [block.file for block in blocks]
         try:
@@ -117,7 +125,7 @@ class Channel:
             raise ConnectionLostError(str(error)) from error
 
     def receive(self) -> tuple[Any, list[Block]]:
-        """The next message and its files. ConnectionLostError where there is none."""
+        """Return the next message and its files; ConnectionLostError if there is none."""
         lengths = self._take(16)
         size, count = int.from_bytes(lengths[:8], "big"), int.from_bytes(lengths[8:], "big")
         if size > _LARGEST or count > _MOST_FILES:
@@ -153,12 +161,12 @@ class Channel:
         return bytes(data)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket."""
         self._socket.close()
 
 
 def tensor_at(model: torch.nn.Module, place: list[str]) -> Any:
-    """The tensor at a place of a model: a parameter's or buffer's name, or an attribute."""
+    """Return the tensor in a slot of a model: a parameter, a buffer or a plain attribute."""
     kind, name, *keys = place
     if kind != "plain":
         path, _, leaf = name.rpartition(".")
@@ -178,7 +186,7 @@ def _item(holder: Any, key: str) -> Any:
 
 
 def put_tensor(model: torch.nn.Module, place: list[str], tensor: torch.Tensor) -> None:
-    """Give a model other numbers there; a tensor that is not on `meta` stays the same object."""
+    """Give a tensor of a model new values; the object stays the same unless it is on `meta`."""
     old = tensor_at(model, place)
     if isinstance(old, torch.Tensor) and not old.is_meta and old.shape == tensor.shape:
         old.requires_grad_(tensor.requires_grad)
@@ -188,7 +196,7 @@ def put_tensor(model: torch.nn.Module, place: list[str], tensor: torch.Tensor) -
 
 
 def replace_tensor(model: torch.nn.Module, place: list[str], tensor: torch.Tensor) -> None:
-    """Put another tensor at a place of a model."""
+    """Put another tensor object into a slot of a model."""
     kind, name, *keys = place
     if kind != "plain":
         path, _, leaf = name.rpartition(".")

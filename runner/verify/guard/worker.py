@@ -1,7 +1,7 @@
-"""The process that runs files of a directory that somebody else wrote, and says what they did.
+"""Runs the files of a foreign directory in a process of its own and reports what they did.
 
-It is a fork of the judge, which imports none of those files. What it says are claims: the judge
-makes each operation again. What it is asked for, `Worker` lists.
+The process is a fork of the judge, which imports none of those files. Its reports are claims, and
+the judge repeats each operation itself. `Worker` lists the requests.
 """
 
 import base64
@@ -57,19 +57,20 @@ from runner.verify.runtime.random_blocks import RepeatedDraws
 from runner.verify.runtime.runner import ForwardRunner
 
 _ANSWERED = object()
-"""A request that another process has answered."""
+"""Marks a request that a forked process has answered already."""
 _LARGE = 8 << 20
 """Bytes of inputs and weights from which on a forward may take longer than a fork."""
 _TWICE = 16 << 20
-"""Bytes from which on a weight is not kept besides what the judge was handed of it."""
+"""Bytes from which on a weight is replaced by the copy in shared memory that the judge gets."""
 
 
 def start(
     directory: Path, options: VerifyOptions, aside: Path, name: str, *, whole: bool
 ) -> tuple[int, Channel]:
-    """Fork a worker; return its process and the channel to it. It may write to `name` in `aside`.
+    """Fork a worker; return its process id and the channel to it.
 
-    `whole`: it runs the problem's own file, which may read whatever this process may.
+    It may write to the folder `name` in `scratch`. `is_original`: it runs the problem's own file,
+    which may read whatever this process may.
     """
     folder = aside / name
     folder.mkdir()
@@ -81,7 +82,8 @@ def start(
         its.close()
         return process, Channel(mine)
     try:
-        gc.freeze()  # what the judge holds closes no file here: its number may be another's
+        # The judge's objects must not close files here: their numbers may belong to other files.
+        gc.freeze()
         mine.close()
         keep = its.fileno()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -89,18 +91,18 @@ def start(
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         os.closerange(3, keep)
         os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-        os.setpgid(0, 0)  # what it starts ends with it
+        os.setpgid(0, 0)  # Killing the group also ends the processes that the files start.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if len([*Path("/proc/self/task").iterdir()]) != 1 or torch.get_num_threads() != 1:
-            torch.set_num_threads(1)  # threads of a pool do not survive a fork
-        sys.pycache_prefix = str(folder)  # bytecode beside a source is not its source
+            torch.set_num_threads(1)  # The threads of a pool do not survive a fork.
+        sys.pycache_prefix = str(folder)  # Bytecode next to a source may not be compiled from it.
         for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
             os.environ[name] = str(folder)
         readable = None if whole else [*installed(), Path(__file__).parents[2], directory]
         confine(folder, readable)
         Worker(directory, options, Channel(its)).serve()
-    except BaseException:  # nothing may return into the judge's own code
+    except BaseException:  # Nothing may return into the judge's own code.
         traceback.print_exc()
     finally:
         with contextlib.suppress(Exception):
@@ -111,7 +113,7 @@ def start(
 
 @contextlib.contextmanager
 def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart]]:
-    """Processes for the components, and for the problem's own file and the device gate."""
+    """Yield clients of two workers: for components and the device gate, and for original.py."""
     memory = Memory()
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         begun: list[Apart] = []
@@ -127,7 +129,7 @@ def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Ap
 
 
 class Worker:
-    """Answers requests until the judge hangs up; each has a method of its own."""
+    """Answers requests until the judge closes the channel; each kind of request has a method."""
 
     def __init__(self, directory: Path, options: VerifyOptions, channel: Channel) -> None:
         self._directory, self._channel = directory, channel
@@ -136,13 +138,13 @@ class Worker:
         self._modules: list[ModuleType | LoadedProblem] = []
         self._models: dict[int, nn.Module] = {}
         self._slots: dict[int, list[list[str]]] = {}
-        """Of each model, the places of its weights and other tensors."""
+        """Maps a model to the slots of its weights and other tensors."""
         self._built = 0
         self._memory = Memory()
         self._blocks: list[Block] = []
 
     def serve(self) -> None:
-        """Answer until nobody asks."""
+        """Answer requests until the judge closes the channel."""
         with self._files:
             while True:
                 try:
@@ -189,17 +191,17 @@ class Worker:
 
     @contextlib.contextmanager
     def _computing(self, answer: dict[str, Any]) -> Iterator[None]:
-        """Tell what files compute while they are imported or a model is built."""
+        """Add the operations that files compute in the body to the answer."""
         watch = Watch(self._directory)
         with watch:
             yield
         found = dict.fromkeys(computed_operations(watch))
         answer["computed"] = [[name, where] for name, where in found if where != "elsewhere"]
 
-    # What a judge asks for
+    # Requests of the judge
 
     def do_load(self, request: Any) -> Any:
-        """Run a file; which of its names there are."""
+        """Load a file and return which of the public names it has."""
         answer: dict[str, Any] = {}
         with self._computing(answer):
             if request["step"]:
@@ -223,20 +225,20 @@ class Worker:
         return answer
 
     def do_problem(self, request: Any) -> Any:
-        """Run the problem's own file."""
+        """Load the problem's own file."""
         with foreign_code(ORIGINAL, self._directory), self._bench.default_dtype(ORIGINAL):
             problem = load_problem(read_problem(self._directory / ORIGINAL))
         self._modules.append(problem)
         return {"module": len(self._modules) - 1, "packages": sorted(sys.modules)}
 
     def do_value(self, request: Any) -> Any:
-        """What a function without arguments returns."""
+        """Return the value of a function without arguments."""
         module = self._modules[request["module"]]
         with foreign_code(request["what"], self._directory):
             return encode(vars(module)[request["name"]](), _no_tensor)
 
     def do_inputs(self, request: Any) -> Any:
-        """Inputs, drawn from a seed."""
+        """Return inputs that are drawn from a seed."""
         bench = self._seeded(request["number"])
         module = self._modules[request["module"]]
 
@@ -255,7 +257,7 @@ class Worker:
         return self._with_tensors({"inputs": told}, held)
 
     def do_build(self, request: Any) -> Any:
-        """Build a model; its modules and what they hold."""
+        """Build a model; return its modules and tensors."""
         bench, what = self._seeded(request["number"]), request["what"]
         module, answer = self._modules[request["module"]], dict[str, Any]()
         build = bench.build_bare if request["bare"] else bench.build
@@ -302,7 +304,7 @@ class Worker:
         return answer
 
     def _keys(self, model: nn.Module, name: str) -> Iterator[str]:
-        """The path of the module that holds a tensor, then what leads to it from there."""
+        """Yield the path of the module that holds a tensor, then the keys that lead to it."""
         paths = {path for path, _ in model.named_modules()}
         parts = name.split(".")
         path = next(p for n in range(len(parts), -1, -1) if (p := ".".join(parts[:n])) in paths)
@@ -310,7 +312,7 @@ class Worker:
         yield from name[len(path) + 1 if path else 0 :].split(".")
 
     def do_device(self, request: Any) -> Any:
-        """Judge whether all files run on a device that is not the CPU; the gate's checks."""
+        """Run the device gate on all files; return its checks and warnings."""
         simulated_device()
         findings = Findings(lambda gate: None)
         layout = read_layout(self._directory)
@@ -322,11 +324,11 @@ class Worker:
         }
 
     def do_forget(self, request: Any) -> Any:
-        """Let a model go."""
+        """Release a model."""
         del self._models[request["model"]], self._slots[request["model"]]
 
     def do_forward(self, request: Any) -> Any:
-        """Run a model, or one of its modules, and tell everything that it did."""
+        """Run a model, or one of its modules, and return a recording of what it did."""
         whole = self._models[request["model"]]
         given = request.pop("given")
         self._set(whole, request, given)
@@ -343,22 +345,23 @@ class Worker:
     def _told_without_values(
         self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]
     ) -> bool:
-        """Answer from shapes alone, if that can be: what it does is asked, and no numbers.
+        """Answer a forward from shapes alone, in a fork; return whether that was possible.
 
-        In a process of its own, for code that keeps what it computes: that is without numbers.
+        The judge asks which calls are made and needs no numbers. The fork keeps fake tensors out of
+        modules that store what they compute.
         """
         process = os.fork()
         if process:
             return os.waitpid(process, 0)[1] == 0
         try:
-            torch.set_num_threads(1)  # the others do not survive a fork
+            torch.set_num_threads(1)  # The other threads do not survive a fork.
             with FakeTensorMode(allow_non_fake_inputs=True) as fake:
                 for place in self._slots[request["model"]]:
                     if _is_tensor(tensor := tensor_at(whole, place)):
                         replace_tensor(whole, place, fake.from_tensor(tensor))
                 answer = self._forward(request, whole, [fake.from_tensor(t) for t in inputs])
             self._channel.send({"ok": answer}, self._blocks)
-        except BaseException:  # whatever it is, the numbers are needed
+        except BaseException:  # Whatever failed, the forward has to run with numbers.
             os._exit(1)
         os._exit(0)
 
@@ -423,7 +426,7 @@ class Worker:
 
 
 def _made(module: ModuleType, name: str) -> Any:
-    """A model of a component or of a parent that is put together of them."""
+    """Return a model of a component, or of a parent that is composed of components."""
     names = vars(module)
     arguments = None if name == "ComposedModel" else names.get("get_init_inputs")
     with RepeatedDraws():

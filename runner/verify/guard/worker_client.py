@@ -1,4 +1,4 @@
-"""The judge's side of the workers: what it asks them for, and files of theirs as modules here."""
+"""Sends the judge's requests to workers and reads their answers."""
 
 import os
 import signal
@@ -15,19 +15,19 @@ from runner.verify.guard.wire_format import Channel, ConnectionLostError
 from runner.verify.loading_files import CannotJudge
 
 _LONGEST = 4000
-"""Characters of a reason that a worker gives."""
+"""Characters of the longest text of a worker that is shown."""
 TOLD = (
     *("Model", "RefactoredModel", "ComposedModel", "get_inputs", "get_init_inputs"),
     *("get_expected_output_shape", "run_tests", "WEIGHTS"),
 )
-"""Names of a file that a judge asks for."""
+"""Names of a file that the judge may use."""
 COMPUTED: list[tuple[str, str]] = []
-"""What files computed while they were imported or a model was built: operation and place."""
+"""Operations, with their lines, that files computed at import or while a model was built."""
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Read what a worker says. CannotJudge where it cannot be read."""
+    """Turn errors of reading a worker's answer, in the body, into CannotJudge."""
     try:
         yield
     except (ConnectionLostError, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -38,13 +38,13 @@ def reading(what: str) -> Iterator[None]:
 
 
 def one_line(text: object) -> str:
-    """What a worker says as one line that only shows: nothing that moves a cursor."""
+    """Return a worker's text as one printable line, without characters that move a cursor."""
     line = " ".join(str(text).split())
     return "".join(c if c.isprintable() else "?" for c in line)[:_LONGEST]
 
 
 class Apart:
-    """One worker, asked for one thing at a time."""
+    """The judge's connection to one worker, for one request at a time."""
 
     def __init__(self, process: int, channel: Channel, memory: Memory) -> None:
         self._process, self._channel, self._memory = process, channel, memory
@@ -52,7 +52,7 @@ class Apart:
         self._forgotten: list[int] = []
 
     def ask(self, request: dict[str, Any], held: list[torch.Tensor]) -> tuple[Any, list[Any]]:
-        """What a worker answers, and the tensors in it. CannotJudge where it fails or is gone."""
+        """Return a worker's answer and its tensors; CannotJudge if it fails or has ended."""
         what = request.get("what") or request.get("file") or "it"
         if self._ended is not None:
             raise CannotJudge(f"{what}: the process that runs the files {self._ended}")
@@ -78,7 +78,7 @@ class Apart:
                 ) from error
 
     def forget(self, model: int) -> None:
-        """Let a worker's model go, with the next request."""
+        """Release a worker's model, with the next request."""
         self._forgotten.append(model)
 
     def _exchange(
@@ -100,7 +100,7 @@ class Apart:
         raise ConnectionLostError("no answer")
 
     def close(self) -> str:
-        """End it; how it ended, where it did so by itself."""
+        """End the worker; return how it ended, if it did so by itself, else that it hung up."""
         self._channel.close()
         if self._ended is not None:
             return self._ended
@@ -115,7 +115,7 @@ class Apart:
 
 
 def _cause(answer: dict[str, Any]) -> Exception | None:
-    """The error of a problem that imports what is not there."""
+    """Return the MissingError of a problem whose import is not installed, or None."""
     if "missing" not in answer:
         return None
     said = {name: one_line(answer.get(name, "")) for name in ("what", "where", "hint", "missing")}
