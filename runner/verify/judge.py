@@ -24,17 +24,17 @@ from runner.verify.gates.self_test import (
     settle_not_finite,
 )
 from runner.verify.gates.steps import StepGate
-from runner.verify.guard.extra_files import faults
+from runner.verify.guard.extra_files import find_extra_files
 from runner.verify.guard.foreign_files import ForeignFiles
 from runner.verify.guard.replica import Replica
 from runner.verify.guard.source_rules import (
     composed_fault,
-    parents_fault,
     seeds_generators,
+    step_parent_fault,
     surroundings_fault,
 )
-from runner.verify.guard.standalone_runs import Alone, secret_seed, start
-from runner.verify.guard.worker import workers
+from runner.verify.guard.standalone_runs import StandaloneRuns, secret_seed, start_server
+from runner.verify.guard.worker import run_workers
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout, read_layout
 from runner.verify.loading_files import CannotJudge, Files
 from runner.verify.options import VerifyOptions
@@ -67,7 +67,7 @@ def _judge(
     if streaming:
         findings.warn(describe_streaming(options.seed))
     on_cpu = options.device == "cpu"
-    standalone: Alone | None = None
+    standalone: StandaloneRuns | None = None
     with (
         ExitStack() as stack,
         streaming or nullcontext(),
@@ -109,7 +109,7 @@ def _judge(
         if isinstance(files, ForeignFiles):
             if not specialisations and not options.seed:
                 runner = replace(runner, options=replace(runner.options, seed=secret_seed()))
-            standalone = stack.enter_context(Alone(layout, runner.options, findings))
+            standalone = stack.enter_context(StandaloneRuns(layout, runner.options, findings))
             runner = replace(runner, standalone=standalone)
         # This runs before any file does, since a file could install or hide a package.
         missing_packages = _missing_packages(directory / ORIGINAL)
@@ -181,8 +181,8 @@ def _open_files(
         with Files(directory) as files:
             yield files
     else:
-        with workers(directory, runner.options) as (parts, original):
-            start()
+        with run_workers(directory, runner.options) as (parts, original):
+            start_server()
             yield ForeignFiles(directory, parts, original, runner.draws)
 
 
@@ -251,7 +251,7 @@ def _judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> No
     else:
         findings.record_verdict("rules", TREE_FILE, _tree_fault(layout, layout.tree))
     if not trusted:
-        for file, file_fault in faults(layout.directory):
+        for file, file_fault in find_extra_files(layout.directory):
             findings.record_verdict("rules", file, file_fault)
         _judge_parents(layout, findings)
     components_by_code: dict[tuple[str, str], str] = {}
@@ -280,7 +280,7 @@ def _judge_parents(layout: Layout, findings: Findings) -> None:
     for step in layout.steps:
         file = f"{step.folder}/refactored.py"
         with findings.record_cannot_judge("rules", file):
-            fault = parents_fault(parse_file(layout.directory / file, file))
+            fault = step_parent_fault(parse_file(layout.directory / file, file))
             if fault:
                 findings.record_verdict("rules", file, fault)
     with findings.record_cannot_judge("rules", COMPOSITION_TEST):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.verify.guard.extra_files import faults
+from runner.verify.guard.extra_files import find_extra_files
 
 
 def write(directory: Path, name: str, text: str = "") -> None:
@@ -20,7 +20,7 @@ def write(directory: Path, name: str, text: str = "") -> None:
 def test_what_hides_a_module_is_told(tmp_path, name):
     write(tmp_path, name)
 
-    ((_, fault),) = faults(tmp_path)
+    ((_, fault),) = find_extra_files(tmp_path)
 
     assert fault.startswith("hides the module")
 
@@ -28,7 +28,7 @@ def test_what_hides_a_module_is_told(tmp_path, name):
 def test_an_init_that_does_something_is_told(tmp_path):
     write(tmp_path, "steps/a/children/__init__.py", "import torch\ntorch.relu = torch.abs\n")
 
-    assert [*faults(tmp_path)] == [
+    assert [*find_extra_files(tmp_path)] == [
         ("steps/a/children/__init__.py", "does something when it is imported: leave it empty")
     ]
 
@@ -39,7 +39,7 @@ def test_bytecode_that_somebody_made_is_told(tmp_path, kind):
     file = tmp_path / "level_0_kernel/relu.py"
     py_compile.compile(str(file), invalidation_mode=py_compile.PycInvalidationMode[kind])
 
-    ((name, fault),) = faults(tmp_path)
+    ((name, fault),) = find_extra_files(tmp_path)
 
     assert (
         name == Path(importlib.util.cache_from_source(str(file))).relative_to(tmp_path).as_posix()
@@ -53,4 +53,4 @@ def test_what_python_leaves_is_fine(tmp_path):
     write(tmp_path, "notes/statistics.md", "1, 2, 3")
     py_compile.compile(str(tmp_path / "level_0_kernel/relu.py"))
 
-    assert not [*faults(tmp_path)]
+    assert not [*find_extra_files(tmp_path)]

@@ -4,7 +4,7 @@ import pytest
 
 from runner.torch_internals import find_operator
 from runner.verify.guard.claims import check_model, check_program, check_value
-from runner.verify.guard.replica import called
+from runner.verify.guard.replica import resolve_function
 from runner.verify.guard.wire_format import ConnectionLostError
 
 ARGUMENTS = [{"u": [{"t": 0}]}, {"d": []}]
@@ -83,7 +83,7 @@ def test_a_value_of_another_kind_is_none():
 )
 def test_what_does_not_compute_is_not_done_again(name):
     with pytest.raises(ConnectionLostError):
-        called(["operation", name, *ARGUMENTS, None, ""])
+        resolve_function(["operation", name, *ARGUMENTS, None, ""])
 
 
 def test_operators_are_found_by_the_dispatchers_names():
@@ -93,4 +93,4 @@ def test_operators_are_found_by_the_dispatchers_names():
 
 def test_a_function_that_torch_does_not_have_is_not_called():
     with pytest.raises(ConnectionLostError):
-        called(["function", "torch.load", *ARGUMENTS, None, ""])
+        resolve_function(["function", "torch.load", *ARGUMENTS, None, ""])

@@ -6,7 +6,7 @@ import os
 import pytest
 import torch
 
-from runner.verify.guard.shared_memory import Block, Memory, NoTensorError, NotToldError
+from runner.verify.guard.shared_memory import Memory, MemoryFile, NoTensorError, NotToldError
 
 
 def test_tensors_arrive_with_their_strides_and_the_memory_that_they_share():
@@ -45,16 +45,16 @@ def test_what_was_written_cannot_be_changed():
     _, (block,) = Memory().write([torch.zeros(30_000)])
 
     with pytest.raises(PermissionError):
-        os.pwrite(block.file, b"x", 0)
+        os.pwrite(block.descriptor, b"x", 0)
 
 
 def test_what_its_writer_could_change_is_copied():
     told, (block,) = Memory().write([torch.zeros(30_000)])
-    open_file = Block(os.memfd_create("open"))
-    os.pwrite(open_file.file, os.pread(block.file, 120_000, 0), 0)
+    open_file = MemoryFile(os.memfd_create("open"))
+    os.pwrite(open_file.descriptor, os.pread(block.descriptor, 120_000, 0), 0)
 
     (read,) = Memory().read(told, [open_file])
-    os.pwrite(open_file.file, b"xxxx", 0)
+    os.pwrite(open_file.descriptor, b"xxxx", 0)
 
     assert not read.any()
 
@@ -85,7 +85,7 @@ def test_a_tensor_that_came_is_handed_on_as_it_came():
 
 def test_a_file_is_closed_with_its_last_tensor():
     memory, tensor = Memory(), torch.zeros(30_000)
-    number = memory.write([tensor])[1][0].file
+    number = memory.write([tensor])[1][0].descriptor
 
     del tensor
     memory.write([])
@@ -135,4 +135,4 @@ def test_what_is_no_file_is_refused():
     os.close(other)
 
     with pytest.raises(NoTensorError):
-        Memory().read(told, [Block(end)])
+        Memory().read(told, [MemoryFile(end)])

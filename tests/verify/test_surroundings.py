@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from runner.verify.guard.source_rules import composed_fault, parents_fault, surroundings_fault
+from runner.verify.guard.source_rules import composed_fault, step_parent_fault, surroundings_fault
 
 FILE = """
 import math
@@ -209,4 +209,4 @@ def test_what_no_forward_uses_is_fine(top):
 def test_a_parents_file_does_nothing_when_it_is_imported():
     text = "import torch\nfrom children.a import Model as A\nprint(A)\n"
 
-    assert "does something when it is imported (line 3)" in str(parents_fault(ast.parse(text)))
+    assert "does something when it is imported (line 3)" in str(step_parent_fault(ast.parse(text)))

@@ -10,7 +10,7 @@ from runner.verify.guard import worker
 
 @pytest.fixture(autouse=True)
 def every_forward_is_large(monkeypatch):
-    monkeypatch.setattr(worker, "_LARGE", 0)
+    monkeypatch.setattr(worker, "_SHAPES_ONLY_BYTES", 0)
 
 
 def test_a_model_passes(model, judged):

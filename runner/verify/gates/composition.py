@@ -271,7 +271,7 @@ class CompositionGate:
         runner = self.runner
         model = runner.build(f"{ORIGINAL}: Model", problem.build, trial)
         if runner.standalone:
-            runner.standalone.original_built(model, trial)
+            runner.standalone.record_original_model(model, trial)
         runner.vary(model, trial, frozenset(mapping.values()))
         weight_table, weights = describe_weights(model), snapshot_weights(model)
         model_inputs = inputs.get()

@@ -18,7 +18,7 @@ from runner.verify.findings import Findings
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
-from runner.verify.guard.worker_client import COMPUTED
+from runner.verify.guard.worker_client import IMPORT_OPERATIONS
 from runner.verify.layout import Layout
 from runner.verify.loading_files import (
     AnyFiles,
@@ -258,10 +258,10 @@ def forbid_computation(file: str, runner: ForwardRunner, findings: Findings) -> 
     An empty tensor is allowed: it tells which device a parent without inputs is on.
     """
     watch = Watch(runner.directory)
-    COMPUTED.clear()
+    IMPORT_OPERATIONS.clear()
     with watch:
         yield
-    for name, line in [*computed_operations(watch), *COMPUTED]:
+    for name, line in [*computed_operations(watch), *IMPORT_OPERATIONS]:
         if line.rpartition(":")[0] == file:
             findings.record_verdict("rules", file, f"computes {name} before the forward, at {line}")
 

@@ -1,1 +1,1 @@
-"""Judges code of others without running it in the judging process."""
+"""Judges files of others without running their code in the judging process."""

@@ -1,7 +1,8 @@
-"""Which modules a component may use, and what of them: they know nothing of where a program runs.
+"""Lists the modules that a component may use, and which of their names.
 
-A module is used by its names alone, as `math.sqrt` or `F.relu`: what holds a module could ask it
-for anything.
+None of these names tells a program where, when or how it runs. A component has to use a module
+through its names, as in `math.sqrt` or `F.relu`: a variable that holds a module could be asked for
+anything.
 """
 
 import ast
@@ -14,26 +15,28 @@ from typing import Self
 
 from runner.torch_internals import FUNCTIONS
 
-_ALL: frozenset[str] = frozenset()
-"""All that a module has, but for private names and other modules."""
+_EVERYTHING: frozenset[str] = frozenset()
+"""Stands for all names of a module except private ones and other modules."""
 _LOGGER = "a logger"
-_CHILDREN = "children"
-"""The package of a step's components."""
-_OFFERS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("math", "cmath", "itertools", "operator", "numbers", "__future__"), _ALL),
-    **dict.fromkeys(("typing", "typing_extensions", "collections", "collections.abc"), _ALL),
-    **dict.fromkeys(("torch", "torch.ops.aten", "torch.autograd"), _ALL),
+_CHILDREN_PACKAGE = "children"
+"""Name of the package that holds a step's components."""
+_ALLOWED_NAMES: dict[str, frozenset[str]] = {
     **dict.fromkeys(
-        ("torch.autograd.function", "torch.fft", "torch.linalg", "torch.special"), _ALL
+        ("math", "cmath", "itertools", "operator", "numbers", "__future__"), _EVERYTHING
+    ),
+    **dict.fromkeys(("typing", "typing_extensions", "collections", "collections.abc"), _EVERYTHING),
+    **dict.fromkeys(("torch", "torch.ops.aten", "torch.autograd"), _EVERYTHING),
+    **dict.fromkeys(
+        ("torch.autograd.function", "torch.fft", "torch.linalg", "torch.special"), _EVERYTHING
     ),
     **dict.fromkeys(
-        ("torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.parameter"), _ALL
+        ("torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.parameter"), _EVERYTHING
     ),
-    **dict.fromkeys(("torch.nn.modules", "torch.nn.attention", "torch.nn.utils"), _ALL),
-    **dict.fromkeys(("torch.nn.utils.rnn", "torch.nn.utils.parametrize", "torch.amp"), _ALL),
-    **dict.fromkeys(("torch.nn.utils.parametrizations", "torch.nn.utils.fusion"), _ALL),
-    **dict.fromkeys(("torch.nested", "torch.sparse", "torch.func", "torch.types"), _ALL),
-    **dict.fromkeys(("torch.functional", "torch.signal", "torch.signal.windows"), _ALL),
+    **dict.fromkeys(("torch.nn.modules", "torch.nn.attention", "torch.nn.utils"), _EVERYTHING),
+    **dict.fromkeys(("torch.nn.utils.rnn", "torch.nn.utils.parametrize", "torch.amp"), _EVERYTHING),
+    **dict.fromkeys(("torch.nn.utils.parametrizations", "torch.nn.utils.fusion"), _EVERYTHING),
+    **dict.fromkeys(("torch.nested", "torch.sparse", "torch.func", "torch.types"), _EVERYTHING),
+    **dict.fromkeys(("torch.functional", "torch.signal", "torch.signal.windows"), _EVERYTHING),
     "torch.ops": frozenset({"aten"}),
     "enum": frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "auto", "unique"}),
     "abc": frozenset({"ABC", "ABCMeta", "abstractmethod"}),
@@ -48,10 +51,10 @@ _OFFERS: dict[str, frozenset[str]] = {
         {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
     ),
 }
-"""Module -> what of it a component may use."""
+"""Maps a module to the names in it that a component may use."""
 
 
-_NOT_OF_TORCH = {
+_FORBIDDEN_IN_TORCH = {
     *("load", "save", "from_file", "get_file_path", "typename", "default_generator"),
     *("are_deterministic_algorithms_enabled", "is_grad_enabled", "is_inference_mode_enabled"),
     *("is_autocast_enabled", "is_autocast_cpu_enabled", "get_rng_state", "initial_seed", "seed"),
@@ -59,22 +62,28 @@ _NOT_OF_TORCH = {
     *("is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode"),
     *("is_inference", "is_warn_always_enabled", "get_default_device"),
 }
-"""Functions of torch's and its parts': files, and what says or sets how a program runs."""
-_UNFIT = {"attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "get_overloads"}
-"""Of other modules: what asks for attributes by strings."""
+"""Names in torch and its submodules that read files, or that read or set how a program runs."""
+_FORBIDDEN_ELSEWHERE = {
+    "attrgetter",
+    "methodcaller",
+    "get_type_hints",
+    "ForwardRef",
+    "get_overloads",
+}
+"""Names in other modules that look attributes up by strings."""
 
 
 _SCOPES = (ast.ClassDef, ast.FunctionDef, ast.Lambda, ast.Global, ast.Nonlocal)
 
 
-class _NotOfferedError(Exception):
-    """What a component may not use of a module."""
+class _NotAllowedError(Exception):
+    """A component may not use this name of a module."""
 
 
 @lru_cache
-def _module(name: str) -> ModuleType | None:
-    """A module that a component may use; None where it may not."""
-    if name not in _OFFERS and not name.startswith("torch.nn.modules."):
+def _import_allowed(name: str) -> ModuleType | None:
+    """Return a module that a component may use; None if it may not, or if it is not installed."""
+    if name not in _ALLOWED_NAMES and not name.startswith("torch.nn.modules."):
         return None
     try:
         return importlib.import_module(name)
@@ -82,66 +91,73 @@ def _module(name: str) -> ModuleType | None:
         return None
 
 
-def _taken(module: ModuleType, name: str) -> object:
-    """What a component takes of a module: its value, a module where it is one."""
-    offers = _OFFERS.get(module.__name__, _ALL)
+def _take_name(module: ModuleType, name: str) -> object:
+    """Return the object that a module's name stands for; _NotAllowedError if it is not allowed."""
+    allowed = _ALLOWED_NAMES.get(module.__name__, _EVERYTHING)
     value = getattr(module, name, None)
     if isinstance(value, ModuleType):
-        offered = name in offers if offers else _module(value.__name__) is not None
+        is_allowed = name in allowed if allowed else _import_allowed(value.__name__) is not None
     else:
-        private = name.startswith("_") and name not in FUNCTIONS
-        of_torch = _top(module.__name__) == "torch"
-        unfit = of_torch and (name in _NOT_OF_TORCH or name.startswith("set_"))
-        offered = name in offers if offers else not (private or unfit or name in _UNFIT)
-    if not offered:
-        raise _NotOfferedError
+        is_private = name.startswith("_") and name not in FUNCTIONS
+        is_torch = _top_package(module.__name__) == "torch"
+        is_forbidden = is_torch and (name in _FORBIDDEN_IN_TORCH or name.startswith("set_"))
+        is_allowed = (
+            name in allowed
+            if allowed
+            else not (is_private or is_forbidden or name in _FORBIDDEN_ELSEWHERE)
+        )
+    if not is_allowed:
+        raise _NotAllowedError
     return value
 
 
 @dataclass(slots=True)
-class Modules:
-    """What a file's names for modules are."""
+class ImportedModules:
+    """The names by which a file refers to modules."""
 
-    known: dict[str, ModuleType] = field(default_factory=dict)
-    """Name in the file -> module."""
-    other: set[str] = field(default_factory=set)
-    """Names of modules, and from modules, that a component may not use."""
-    _renamed: set[int] = field(default_factory=set)
-    """By id(): `nn.functional` in `F = nn.functional`, `logging.getLogger` in `log = ...`."""
+    modules: dict[str, ModuleType] = field(default_factory=dict)
+    """Maps a name in the file to its module."""
+    forbidden: set[str] = field(default_factory=set)
+    """Names of modules, or imported from modules, that a component may not use."""
+    _renaming_nodes: set[int] = field(default_factory=set)
+    """id() of nodes that only give a module a new name.
+
+    `nn.functional` in `F = nn.functional`, `logging.getLogger` in `log = logging.getLogger(...)`.
+    """
 
     @classmethod
-    def of(cls, tree: ast.Module) -> Self:
-        """Read what a file imports, wherever it does, and what it calls its modules."""
+    def from_tree(cls, tree: ast.Module) -> Self:
+        """Read all imports of a file, at any depth, and the assignments that rename a module."""
         modules = cls()
         for node in ast.walk(tree):
             for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
                 if isinstance(node, ast.ImportFrom):
-                    modules._take(node, alias)
-                elif _top(alias.name) != _CHILDREN:
-                    modules._bind(alias)
+                    modules._add_from_import(node, alias)
+                elif _top_package(alias.name) != _CHILDREN_PACKAGE:
+                    modules._add_import(alias)
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                modules._rename(node.targets[0], node.value)
+                modules._add_assignment(node.targets[0], node.value)
         return modules
 
-    def fault(self, part: ast.AST, *, seeds: bool) -> tuple[str, ast.AST] | None:
-        """What a part of a file uses that no component may, and where; None where it is nothing.
+    def find_fault(self, part: ast.AST, *, seeds: bool) -> tuple[str, ast.AST] | None:
+        """Return the text and the node of a forbidden use in a part of a file, or None.
 
-        `seeds`: it may seed torch's generator, and draw numbers of Python's.
+        `seeds`: the part may seed torch's generator and use Python's `random`.
         """
         inner = {id(node.value) for node in ast.walk(part) if isinstance(node, ast.Attribute)}
-        local = variables(part)
+        local = local_variables(part)
         for node in ast.walk(part):
             if isinstance(node, ast.alias) and node.name == "*":
                 return "import *", node
-            root = None if id(node) in self._renamed else _root(node)
+            root = None if id(node) in self._renaming_nodes else _root_name(node)
             if root is None or id(root) in local or not isinstance(root.ctx, ast.Load):
                 continue
-            if root.id in self.other and not (seeds and root.id == "random"):
+            if root.id in self.forbidden and not (seeds and root.id == "random"):
                 return root.id, root
             try:
-                value = self._value(node)
-            except _NotOfferedError:
+                value = self._resolve(node)
+            except _NotAllowedError:
                 if not (seeds and isinstance(node, ast.Attribute) and node.attr == "manual_seed"):
                     return ast.unparse(node), node
             else:
@@ -150,86 +166,91 @@ class Modules:
         return None
 
     def is_of_torch(self, node: ast.expr) -> bool:
-        """Whether something is torch, or of a part of it."""
-        root = _root(node)
-        module = self.known.get(root.id) if root else None
-        return module is not None and _top(module.__name__) == "torch"
+        """Return whether an expression is torch or a part of torch."""
+        root = _root_name(node)
+        module = self.modules.get(root.id) if root else None
+        return module is not None and _top_package(module.__name__) == "torch"
 
-    def _bind(self, alias: ast.alias) -> None:
-        name = alias.asname or _top(alias.name)
-        module = _module(alias.name)
+    def _add_import(self, alias: ast.alias) -> None:
+        name = alias.asname or _top_package(alias.name)
+        module = _import_allowed(alias.name)
         if module and not alias.asname:
-            module = _module(name)
+            module = _import_allowed(name)
         if module:
-            self.known[name] = module
+            self.modules[name] = module
         else:
-            self.other.add(name)
+            self.forbidden.add(name)
 
-    def _take(self, node: ast.ImportFrom, alias: ast.alias) -> None:
-        if _top(node.module or "") == _CHILDREN:
+    def _add_from_import(self, node: ast.ImportFrom, alias: ast.alias) -> None:
+        if _top_package(node.module or "") == _CHILDREN_PACKAGE:
             return
-        name, module = alias.asname or alias.name, _module(node.module or "")
+        name, module = alias.asname or alias.name, _import_allowed(node.module or "")
         try:
-            value = _taken(module, alias.name) if module and not node.level else None
-        except _NotOfferedError:
+            value = _take_name(module, alias.name) if module and not node.level else None
+        except _NotAllowedError:
             value = None
         if isinstance(value, ModuleType):
-            self.known[name] = value
+            self.modules[name] = value
         elif value is None:
-            self.other.add(name)
+            self.forbidden.add(name)
 
-    def _rename(self, target: ast.expr, value: ast.expr) -> None:
+    def _add_assignment(self, target: ast.expr, value: ast.expr) -> None:
         if not isinstance(target, ast.Name):
             return
         module: object = None
         if isinstance(value, ast.Call) and ast.unparse(value.func) == "logging.getLogger":
             value, module = value.func, ModuleType(_LOGGER)
         elif isinstance(value, ast.Attribute):
-            with suppress(_NotOfferedError):
-                module = self._value(value)
+            with suppress(_NotAllowedError):
+                module = self._resolve(value)
         if isinstance(module, ModuleType):
-            self.known[target.id] = module
-            self._renamed.add(id(value))
+            self.modules[target.id] = module
+            self._renaming_nodes.add(id(value))
 
-    def _value(self, node: ast.AST) -> object:
-        """What `torch.nn.functional` is; None for what is of no module."""
+    def _resolve(self, node: ast.AST) -> object:
+        """Return the object that `torch.nn.functional` stands for; None if it is of no module."""
         if isinstance(node, ast.Name):
-            return self.known.get(node.id)
-        owner = self._value(node.value) if isinstance(node, ast.Attribute) else None
+            return self.modules.get(node.id)
+        owner = self._resolve(node.value) if isinstance(node, ast.Attribute) else None
         if isinstance(owner, ModuleType) and isinstance(node, ast.Attribute):
-            return _taken(owner, node.attr)
+            return _take_name(owner, node.attr)
         return None
 
 
-def _root(node: ast.AST) -> ast.Name | None:
-    """The `a` of `a` and of `a.b.c`."""
+def _root_name(node: ast.AST) -> ast.Name | None:
+    """Return the `a` of `a` and of `a.b.c`; None for any other expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node if isinstance(node, ast.Name) else None
 
 
-def _top(name: str) -> str:
+def _top_package(name: str) -> str:
     return name.partition(".")[0]
 
 
-def variables(part: ast.AST) -> set[int]:
-    """By id(): names in functions which are variables of these there, whatever else has them.
+def local_variables(part: ast.AST) -> set[int]:
+    """Return the id() of all uses of local variables in functions.
 
-    Where other functions or classes are inside, no name is taken for a variable.
+    A local variable hides a module of the same name. Functions that contain other functions or
+    classes are left out: there, every name is taken for a global one.
     """
-    found: set[int] = set()
+    variable_ids: set[int] = set()
     for function in ast.walk(part):
         if not isinstance(function, ast.FunctionDef):
             continue
         nodes = [node for line in function.body for node in ast.walk(line)]
         if any(isinstance(node, _SCOPES) for node in nodes):
             continue
-        each = [n.target for n in nodes if isinstance(n, ast.comprehension)]
-        elsewhere = {id(node) for target in each for node in ast.walk(target)}
-        uses = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in elsewhere]
-        given = function.args
-        own = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
-        own |= {node.id for node in uses if isinstance(node.ctx, ast.Store)}
-        own -= {_top(n.asname or n.name) for n in nodes if isinstance(n, ast.alias)}
-        found.update(id(node) for node in uses if node.id in own)
-    return found
+        targets = [n.target for n in nodes if isinstance(n, ast.comprehension)]
+        comprehension_names = {id(node) for target in targets for node in ast.walk(target)}
+        uses = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Name) and id(node) not in comprehension_names
+        ]
+        parameters = function.args
+        names = {a.arg for a in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)}
+        names |= {node.id for node in uses if isinstance(node.ctx, ast.Store)}
+        names -= {_top_package(n.asname or n.name) for n in nodes if isinstance(n, ast.alias)}
+        variable_ids.update(id(node) for node in uses if node.id in names)
+    return variable_ids

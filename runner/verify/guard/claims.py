@@ -1,7 +1,7 @@
-"""Checks the form of what a worker says: whatever else it says is no claim, and ends the judging.
+"""Checks the form of a worker's answers; any other answer is refused and ends the judging.
 
-What is checked here may be written into a program's text (spelled.py), so that every name is a
-name and every number is a number.
+Checked answers may be written into a program's text (one_operation.py). So every name has to be a
+name, and every number a number.
 """
 
 import re
@@ -13,144 +13,148 @@ import torch
 from runner.verify.guard.wire_format import ConnectionLostError
 
 _NAME = re.compile(r"[A-Za-z_][\w.:]*")
-_PLAIN = (type(None), bool, int, float, str)
-_MOST = 1 << 20
-"""Things in one answer."""
-_MOST_MODULES = 20_000
+_SCALARS = (type(None), bool, int, float, str)
+_MAX_ITEMS = 1 << 20
+"""Limit on the items of one list."""
+_MAX_MODULES = 20_000
 
 
 def check_program(program: Any) -> None:
-    """ConnectionLostError where a forward's recording has another form than Recorder gives it."""
+    """Raise ConnectionLostError unless a recording has the form that CallRecorder gives it."""
     keys = {"items", "output", "dtype", "rebound", "again", "kept"}
-    _that(isinstance(program, dict) and keys <= program.keys())
-    _that(isinstance(getattr(torch, _text(program["dtype"]), None), torch.dtype))
-    _each(program["items"], _item)
+    _require(isinstance(program, dict) and keys <= program.keys())
+    _require(isinstance(getattr(torch, _require_text(program["dtype"]), None), torch.dtype))
+    _check_all(program["items"], _check_item)
     check_value(program["output"])
-    _each(program["rebound"], lambda pair: _that(len(_numbers(pair)) == 2))
-    _numbers(program["kept"])
-    _that(isinstance(program["again"], bool))
+    _check_all(program["rebound"], lambda pair: _require(len(_require_numbers(pair)) == 2))
+    _require_numbers(program["kept"])
+    _require(isinstance(program["again"], bool))
 
 
-def check_model(described: Any) -> None:
-    """ConnectionLostError where a model is described in another form than Worker gives it."""
+def check_model(description: Any) -> None:
+    """Raise ConnectionLostError unless a model's description has the form that Worker gives it."""
     keys = {"model", "modules", "weights", "computed"}
-    _that(isinstance(described, dict) and keys <= described.keys())
-    _number(described["model"])
-    _each(described["modules"], _module)
-    _that(len(described["modules"]) <= _MOST_MODULES)
-    _each(described["weights"], _weight)
-    _each(described["computed"], lambda pair: _that(len(list(map(_text, pair))) == 2))
+    _require(isinstance(description, dict) and keys <= description.keys())
+    _require_number(description["model"])
+    _check_all(description["modules"], _check_module)
+    _require(len(description["modules"]) <= _MAX_MODULES)
+    _check_all(description["weights"], _check_weight)
+    _check_all(
+        description["computed"], lambda pair: _require(len(list(map(_require_text, pair))) == 2)
+    )
 
 
 def check_value(value: Any) -> None:
-    """ConnectionLostError where a value has another form than `encode` gives it."""
-    if type(value) in _PLAIN:
+    """Raise ConnectionLostError unless a value has the form that `encode` gives it."""
+    if type(value) in _SCALARS:
         return
     if isinstance(value, list):
-        _each(value, check_value)
+        _check_all(value, check_value)
         return
-    _that(isinstance(value, dict) and len(value) == 1)
-    ((kind, told),) = value.items()
+    _require(isinstance(value, dict) and len(value) == 1)
+    ((kind, content),) = value.items()
     match kind:
         case "t":
-            _number(told)
+            _require_number(content)
         case "z":
-            _numbers(told)
+            _require_numbers(content)
         case "u" | "s":
-            _each(told, check_value)
+            _check_all(content, check_value)
         case "d":
-            _each(told, _pair)
+            _check_all(content, _check_pair)
         case "c":
-            _that(isinstance(told, list) and len(told) == 2)
-            _that(all(type(part) in (int, float) for part in told))
+            _require(isinstance(content, list) and len(content) == 2)
+            _require(all(type(part) in (int, float) for part in content))
         case "e":
             pass
         case "g" | "v" | "k":
-            _that(re.fullmatch(r"[\w.:]*", _text(told)) is not None)
+            _require(re.fullmatch(r"[\w.:]*", _require_text(content)) is not None)
         case _:
-            _that(False)
+            _require(False)
 
 
-def _item(item: Any) -> None:
-    _that(isinstance(item, list) and bool(item))
+def _check_item(item: Any) -> None:
+    _require(isinstance(item, list) and bool(item))
     match item:
         case ["leave", value]:
             check_value(value)
         case ["enter", path, args, kwargs]:
-            _text(path)
-            _arguments(args, kwargs)
+            _require_text(path)
+            _check_arguments(args, kwargs)
         case ["gone", numbers]:
-            _numbers(numbers)
+            _require_numbers(numbers)
         case ["given", number, place]:
-            _numbers([number, place])
+            _require_numbers([number, place])
         case ["alias", number, base, shape, stride, offset, dtype, conj, neg]:
-            _numbers([number, base, offset, *_numbers(shape), *_numbers(stride)])
-            _that(isinstance(getattr(torch, _text(dtype), None), torch.dtype))
-            _that(isinstance(conj, bool) and isinstance(neg, bool))
-        case ["function" | "operation", name, args, kwargs, shown, where, *calls]:
-            _that(_NAME.fullmatch(_text(name)) is not None)
-            _arguments(args, kwargs)
-            check_value(shown)
-            _text(where)
+            _require_numbers(
+                [number, base, offset, *_require_numbers(shape), *_require_numbers(stride)]
+            )
+            _require(isinstance(getattr(torch, _require_text(dtype), None), torch.dtype))
+            _require(isinstance(conj, bool) and isinstance(neg, bool))
+        case ["function" | "operation", name, args, kwargs, result, line, *calls]:
+            _require(_NAME.fullmatch(_require_text(name)) is not None)
+            _check_arguments(args, kwargs)
+            check_value(result)
+            _require_text(line)
             for lines in calls:
-                _each(lines, _text)
+                _check_all(lines, _require_text)
         case _:
-            _that(False)
+            _require(False)
 
 
-def _arguments(args: Any, kwargs: Any) -> None:
+def _check_arguments(args: Any, kwargs: Any) -> None:
     check_value(args)
     check_value(kwargs)
-    _that(isinstance(args, dict) and "u" in args and isinstance(kwargs, dict) and "d" in kwargs)
+    _require(isinstance(args, dict) and "u" in args and isinstance(kwargs, dict) and "d" in kwargs)
     for key, _ in kwargs["d"]:
-        _that(isinstance(key, str) and key.isidentifier())
+        _require(isinstance(key, str) and key.isidentifier())
 
 
-def _pair(pair: Any) -> None:
-    _that(isinstance(pair, list) and len(pair) == 2)
-    _each(pair, check_value)
+def _check_pair(pair: Any) -> None:
+    _require(isinstance(pair, list) and len(pair) == 2)
+    _check_all(pair, check_value)
 
 
-def _module(module: Any) -> None:
-    _that(isinstance(module, list) and len(module) == 4)
-    path, first, file, own = module
-    _text(path), _text(first)
-    _that(file is None or isinstance(file, str))
-    _that(isinstance(own, bool))
+def _check_module(module: Any) -> None:
+    _require(isinstance(module, list) and len(module) == 4)
+    path, first, file, own_forward = module
+    _require_text(path), _require_text(first)
+    _require(file is None or isinstance(file, str))
+    _require(isinstance(own_forward, bool))
 
 
-def _weight(weight: Any) -> None:
-    _that(isinstance(weight, list) and len(weight) == 4)
-    kind, keys, stays, number = weight
-    _that(kind in {"parameter", "buffer", "plain"} and isinstance(keys, list) and bool(keys))
-    _each(keys, _text)
-    _that(isinstance(stays, bool))
-    _number(number)
+def _check_weight(weight: Any) -> None:
+    _require(isinstance(weight, list) and len(weight) == 4)
+    kind, keys, is_persistent, number = weight
+    _require(kind in {"parameter", "buffer", "plain"} and isinstance(keys, list) and bool(keys))
+    _check_all(keys, _require_text)
+    _require(isinstance(is_persistent, bool))
+    _require_number(number)
 
 
-def _each(values: Any, check: Callable[[Any], object]) -> None:
-    _that(isinstance(values, list) and len(values) <= _MOST)
+def _check_all(values: Any, check: Callable[[Any], object]) -> None:
+    _require(isinstance(values, list) and len(values) <= _MAX_ITEMS)
     for value in values:
         check(value)
 
 
-def _numbers(values: Any) -> list[int]:
-    _that(isinstance(values, list))
-    return [_number(value) for value in values]
+def _require_numbers(values: Any) -> list[int]:
+    _require(isinstance(values, list))
+    return [_require_number(value) for value in values]
 
 
-def _number(value: Any) -> int:
-    _that(type(value) is int)
+def _require_number(value: Any) -> int:
+    _require(type(value) is int)
     number: int = value
     return number
 
 
-def _text(value: Any) -> str:
-    _that(type(value) is str)
+def _require_text(value: Any) -> str:
+    _require(type(value) is str)
     text: str = value
     return text
 
 
-def _that(so: bool) -> None:
-    if not so:
+def _require(condition: bool) -> None:
+    if not condition:
         raise ConnectionLostError("what has another form than a claim")

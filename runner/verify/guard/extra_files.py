@@ -1,4 +1,4 @@
-"""What lies beside a decomposition's files, and would run for its users but not for its judge."""
+"""Finds files in a decomposition's folder that would affect its users but not its judge."""
 
 import ast
 import sys
@@ -7,22 +7,27 @@ from pathlib import Path
 
 from runner.untrusted_files import read_file
 
-_CODE = {".py", ".pyc", ".so", ".pyd"}
-_HIDDEN = set(sys.stdlib_module_names) | {"torch", "numpy", "sitecustomize", "usercustomize"}
-_HIDDEN |= {"conftest", "pytest"}
-_BY_HASH = 1
-"""Flag of bytecode that names its source by a hash, or by nothing (PEP 552): somebody made it."""
+_CODE_SUFFIXES = {".py", ".pyc", ".so", ".pyd"}
+_PROTECTED_MODULES = set(sys.stdlib_module_names) | {
+    "torch",
+    "numpy",
+    "sitecustomize",
+    "usercustomize",
+}
+_PROTECTED_MODULES |= {"conftest", "pytest"}
+_HASH_FLAG = 1
+"""Flag of bytecode with a hash of its source (PEP 552), which Python does not write by default."""
 
 
-def faults(directory: Path) -> Iterator[tuple[str, str]]:
-    """Files, each with what is wrong with its being there."""
+def find_extra_files(directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield each file that should not be there, with the reason."""
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
         stem = path.name.partition(".")[0]
         if path.is_dir():
-            hides = stem in _HIDDEN and (path / "__init__.py").exists()
+            hides = stem in _PROTECTED_MODULES and (path / "__init__.py").exists()
         else:
-            hides = path.suffix in _CODE and stem in _HIDDEN
+            hides = path.suffix in _CODE_SUFFIXES and stem in _PROTECTED_MODULES
         if hides and path.parent.name != "__pycache__":
             yield name, f"hides the module {stem} from files beside it: give it another name"
         elif path.name == "__init__.py" and not _is_empty(path):
@@ -45,4 +50,4 @@ def _is_unchecked(path: Path) -> bool:
             flags = int.from_bytes(file.read(8)[4:], "little")
     except OSError:
         return True
-    return bool(flags & _BY_HASH) or path.parent.name != "__pycache__"
+    return bool(flags & _HASH_FLAG) or path.parent.name != "__pycache__"

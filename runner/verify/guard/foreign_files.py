@@ -1,4 +1,4 @@
-"""Files that somebody else wrote, as the gates know files: modules whose code runs in a worker."""
+"""Offers files of others to the gates as modules, while their code runs in a worker."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,21 +12,27 @@ from torch import nn
 from runner.problems import Problem, read_problem
 from runner.verify.findings import Findings
 from runner.verify.guard.claims import check_model, check_value
-from runner.verify.guard.replica import Model
+from runner.verify.guard.replica import WorkerModel
 from runner.verify.guard.wire_format import ConnectionLostError, decode
-from runner.verify.guard.worker_client import COMPUTED, TOLD, Apart, one_line, reading
+from runner.verify.guard.worker_client import (
+    IMPORT_OPERATIONS,
+    PUBLIC_NAMES,
+    WorkerClient,
+    refuse_unreadable,
+    to_one_line,
+)
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL
 from runner.verify.loading_files import CHILDREN, CannotJudge, relative_path
 from runner.verify.results import Verdict
 from runner.verify.runtime.random_blocks import Draws
 
-_NONE: Mapping[str, ModuleType] = MappingProxyType({})
+_NO_MODULES: Mapping[str, ModuleType] = MappingProxyType({})
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignProblem:
-    """A problem's own file, which ran in a worker."""
+    """The problem's own file, which runs in a worker."""
 
     problem: Problem
     build: Callable[[], nn.Module]
@@ -34,43 +40,45 @@ class ForeignProblem:
 
 
 class ForeignFiles:
-    """What `Files` does, with nothing of the files in this process."""
+    """Loads files as `Files` does, but runs their code in workers and not in this process."""
 
-    def __init__(self, directory: Path, parts: Apart, original: Apart, draws: Draws) -> None:
+    def __init__(
+        self, directory: Path, parts: WorkerClient, original: WorkerClient, draws: Draws
+    ) -> None:
         self.directory = directory.resolve()
         self._parts, self._original = parts, original
         self._draws = draws
         self._programs: dict[tuple[str, str], dict[str, Any]] = {}
-        """What models of a file's class do, by file and class."""
-        self._texts: set[int] = set()
-        """Modules that are no files."""
+        """Maps a file and class to its recorded programs that do not depend on values."""
+        self._text_modules: set[int] = set()
+        """Numbers of modules that were loaded from a text and not from a file."""
 
     def load(self, path: Path) -> ModuleType:
-        """Run a file as a module of its own. CannotJudge where it is missing or raises."""
+        """Load a file as a module of its own; CannotJudge if it is missing or raises."""
         file = relative_path(path, self.directory)
         return self._load(file, {"step": None, "text": None})
 
     def load_text(self, path: Path, text: str) -> ModuleType:
-        """Run a text in the place of a file."""
+        """Load a text as if it were the content of a file."""
         return self._load(relative_path(path, self.directory), {"step": None, "text": text})
 
-    def load_step(self, step: Path, known: Mapping[str, ModuleType] = _NONE) -> ModuleType:
-        """Run a step's refactored.py, for which `children` is the step's own folder."""
+    def load_step(self, step: Path, modules: Mapping[str, ModuleType] = _NO_MODULES) -> ModuleType:
+        """Load a step's refactored.py, for which `children` is the step's own folder."""
         folder = relative_path(step, self.directory)
         return self._load(f"{folder}/refactored.py", {"step": folder, "text": None})
 
     def problem(self) -> ForeignProblem:
-        """Run the problem's own file."""
+        """Load the problem's own file."""
         answer, _ = self._original.ask({"do": "problem", "what": ORIGINAL}, [])
-        number = _number(answer, "module")
+        number = _read_number(answer, "module")
         return ForeignProblem(
             read_problem(self.directory / ORIGINAL),
-            lambda: self._build(self._original, number, ORIGINAL, "Model"),
-            lambda: self._inputs(self._original, number, ORIGINAL),
+            lambda: self._build_model(self._original, number, ORIGINAL, "Model"),
+            lambda: self._draw_inputs(self._original, number, ORIGINAL),
         )
 
     def judge_devices(self, findings: Findings) -> None:
-        """What a worker says of the files on a device that is not the CPU."""
+        """Report the worker's verdicts on running the files on a device that is not the CPU."""
         try:
             self._judge_devices(findings)
         except CannotJudge as error:
@@ -78,58 +86,58 @@ class ForeignFiles:
 
     def _judge_devices(self, findings: Findings) -> None:
         answer, _ = self._parts.ask({"do": "device", "what": "device"}, [])
-        with reading("device"):
+        with refuse_unreadable("device"):
             for component, verdict, reason in answer["checks"]:
-                file, why = one_line(component), one_line(reason)
+                file, message = to_one_line(component), to_one_line(reason)
                 match Verdict(verdict):
                     case Verdict.BROKEN:
-                        findings.record_broken("device", file, why)
+                        findings.record_broken("device", file, message)
                     case Verdict.NOTHING_TO_CHECK:
                         findings.record_nothing_to_check("device", file)
                     case Verdict.PASSED:
                         findings.record_verdict("device", file, None)
                     case _:
-                        findings.record_verdict("device", file, why)
+                        findings.record_verdict("device", file, message)
             for warning in answer["warnings"]:
-                findings.warn(one_line(warning))
+                findings.warn(to_one_line(warning))
 
-    def _load(self, file: str, how: dict[str, Any]) -> ModuleType:
-        answer, _ = self._parts.ask({"do": "load", "what": file, "file": file, **how}, [])
-        number = _number(answer, "module")
-        with reading(file):
-            _note(answer)
-            names = [name for name in answer["names"] if name in TOLD]
-        if how["text"] is not None:
-            self._texts.add(number)
+    def _load(self, file: str, source: dict[str, Any]) -> ModuleType:
+        answer, _ = self._parts.ask({"do": "load", "what": file, "file": file, **source}, [])
+        number = _read_number(answer, "module")
+        with refuse_unreadable(file):
+            _record_operations(answer)
+            names = [name for name in answer["names"] if name in PUBLIC_NAMES]
+        if source["text"] is not None:
+            self._text_modules.add(number)
         module = ModuleType(file)
         module.__file__ = str(self.directory / file)
         for name in names:
-            setattr(module, name, self._named(name, number, file, answer))
+            setattr(module, name, self._make_attribute(name, number, file, answer))
         return module
 
-    def _named(self, name: str, number: int, file: str, answer: Any) -> Any:
+    def _make_attribute(self, name: str, number: int, file: str, answer: Any) -> Any:
         if name.endswith("Model"):
-            return lambda *_, **__: self._build(self._parts, number, file, name)
+            return lambda *_, **__: self._build_model(self._parts, number, file, name)
         if name == "WEIGHTS":
-            with reading(file):
+            with refuse_unreadable(file):
                 check_value(answer["weights"])
-                return decode(answer["weights"], _no_tensor)
+                return decode(answer["weights"], _refuse_tensor)
         if name == "get_init_inputs":
-            return list  # the worker asks for them where it builds a model
+            return list  # The worker calls the function itself when it builds a model.
         if name == "get_inputs":
-            return lambda: self._inputs(self._parts, number, file)[0]
-        return lambda: self._value(number, file, name)
+            return lambda: self._draw_inputs(self._parts, number, file)[0]
+        return lambda: self._call_function(number, file, name)
 
-    def _value(self, number: int, file: str, name: str) -> Any:
-        what = f"{file}: {name}()"
-        asked = {"do": "value", "what": what, "module": number, "name": name}
-        answer, _ = self._parts.ask(asked, [])
-        with reading(what):
+    def _call_function(self, number: int, file: str, name: str) -> Any:
+        subject = f"{file}: {name}()"
+        request = {"do": "value", "what": subject, "module": number, "name": name}
+        answer, _ = self._parts.ask(request, [])
+        with refuse_unreadable(subject):
             check_value(answer)
-            return decode(answer, _no_tensor)
+            return decode(answer, _refuse_tensor)
 
-    def _inputs(self, worker: Apart, number: int, file: str) -> Inputs:
-        asked = {
+    def _draw_inputs(self, worker: WorkerClient, number: int, file: str) -> Inputs:
+        request = {
             "do": "inputs",
             "what": f"{file}: get_inputs()",
             "file": file,
@@ -137,16 +145,16 @@ class ForeignFiles:
             "number": torch.initial_seed(),
             "repeated": self._draws.repeating,
         }
-        answer, held = worker.ask(asked, [])
-        with reading(file):
+        answer, tensors = worker.ask(request, [])
+        with refuse_unreadable(file):
             check_value(answer["inputs"])
-            args, kwargs = decode(answer["inputs"], held.__getitem__)
-            if any(tensor.is_meta for tensor in held):
+            args, kwargs = decode(answer["inputs"], tensors.__getitem__)
+            if any(tensor.is_meta for tensor in tensors):
                 raise ValueError("an input without numbers")
             return args, kwargs
 
-    def _build(self, worker: Apart, number: int, file: str, name: str) -> nn.Module:
-        asked = {
+    def _build_model(self, worker: WorkerClient, number: int, file: str, name: str) -> nn.Module:
+        request = {
             "do": "build",
             "what": f"{file}: {name}",
             "module": number,
@@ -154,40 +162,40 @@ class ForeignFiles:
             "number": torch.initial_seed(),
             "bare": torch.get_default_device().type == "meta",
         }
-        answer, held = worker.ask(asked, [])
-        with reading(file):
+        answer, tensors = worker.ask(request, [])
+        with refuse_unreadable(file):
             check_model(answer)
-            _note(answer)
+            _record_operations(answer)
         children = KERNEL_FOLDER if file == COMPOSITION_TEST else None
         if file.endswith("/refactored.py"):
             children = f"{file.rpartition('/')[0]}/{CHILDREN}"
         functions = children == KERNEL_FOLDER or file.startswith(f"{KERNEL_FOLDER}/")
-        what = f"{file}: forward"
-        text = number in self._texts
-        model = Model(
+        subject = f"{file}: forward"
+        is_text = number in self._text_modules
+        model = WorkerModel(
             worker,
-            _number(answer, "model"),
-            what,
-            "" if text else name,
+            _read_number(answer, "model"),
+            subject,
+            "" if is_text else name,
             children=children,
             functions=functions,
-            known={} if text else self._programs.setdefault((file, name), {}),
+            programs={} if is_text else self._programs.setdefault((file, name), {}),
         )
-        return model.built(answer, held)
+        return model.build_replica(answer, tensors)
 
 
-def _note(answer: Any) -> None:
-    COMPUTED.extend(
-        (one_line(operation), one_line(place)) for operation, place in answer["computed"]
+def _record_operations(answer: Any) -> None:
+    IMPORT_OPERATIONS.extend(
+        (to_one_line(operation), to_one_line(place)) for operation, place in answer["computed"]
     )
 
 
-def _number(answer: Any, name: str) -> int:
+def _read_number(answer: Any, name: str) -> int:
     number = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(number, int):
         raise CannotJudge("the process that runs the files says what cannot be read")
     return number
 
 
-def _no_tensor(_: Any) -> Any:
+def _refuse_tensor(_: Any) -> Any:
     raise ConnectionLostError("a tensor")

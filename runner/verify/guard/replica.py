@@ -1,7 +1,8 @@
-"""A model that a worker runs, as the judge runs it: the same weights, the same calls of torch.
+"""Replays, in the judge's process, the forwards of a model that a worker runs.
 
-A forward of it asks the worker what its model does with these inputs and weights, and does that.
-Nothing of the file that defines the model is in this process.
+A replica has the model's weights. Its forward asks the worker which torch calls the model makes
+with these inputs and weights, and makes the same calls. No code of the file that defines the model
+runs in this process.
 """
 
 import base64
@@ -15,11 +16,11 @@ from runner.torch_internals import DisableTorchFunction, find_operator, without_
 from runner.verify.guard.call_recording import public_functions
 from runner.verify.guard.claims import check_program
 from runner.verify.guard.wire_format import ConnectionLostError, decode, encode
-from runner.verify.guard.worker_client import Apart, reading
+from runner.verify.guard.worker_client import WorkerClient, refuse_unreadable
 from runner.verify.loading_files import CannotJudge
 from runner.verify.runtime.operation_watch import Watch
 
-_REFUSED = frozenset(
+_REFUSED_OPERATORS = frozenset(
     {
         *("from_file", "record_stream", "_print", "set_data"),
         *("_sparse_coo_tensor_unsafe", "_sparse_compressed_tensor_unsafe"),
@@ -27,115 +28,130 @@ _REFUSED = frozenset(
         "_sparse_bsc_tensor_unsafe",
     }
 )
-_NO_COMPUTING = frozenset(
+_REFUSED_NAMESPACES = frozenset(
     {"profiler", "c10d", "_c10d_functional", "symm_mem", "debugprims", "debug_mode_ops", "_test"}
 )
-"""Operators, and families of them, that do something else than computing: files, processes."""
+"""Namespaces of operators that do something else than compute, such as profiling."""
 
 
 class Link:
-    """What a replica knows about itself; an object without a __dict__, so that no gate enters."""
+    """Data of a replica's module; it has no __dict__, so that the gates do not search it."""
 
     __slots__ = ("file", "model", "own_forward", "path")
 
-    def __init__(self, model: "Model", path: str, file: str | None, own_forward: bool) -> None:
+    def __init__(
+        self, model: "WorkerModel", path: str, file: str | None, own_forward: bool
+    ) -> None:
         self.model, self.path = model, path
         self.file = file
-        """The file of the directory that defines its class, as the worker says."""
+        """File of the directory that defines the module's class, as the worker claims, or None."""
         self.own_forward = own_forward
 
 
 class Replica(nn.Module):
-    """One module of a model that a worker runs."""
+    """The judge's counterpart of one module of a model that a worker runs."""
 
     kdrun_link: Link
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the worker's module does."""
+        """Do what the worker's module does."""
         player = self.kdrun_link.model.player
         if player is not None:
-            return player.inside(args, kwargs)
+            return player.replay_component(args, kwargs)
         return self.kdrun_link.model.run(self, args, kwargs)
 
 
-class Model:
-    """A worker's model and its replica."""
+class WorkerModel:
+    """A model that a worker runs, and its replica here."""
 
     __slots__ = (
-        *("_again", "_apart", "_kept", "_known", "_number"),
-        *("_root", "_shared", "children", "cls", "functions", "last", "player", "slots", "what"),
+        *("_aliases", "_client", "_number", "_programs", "_retained"),
+        *(
+            "_root",
+            "_sent_versions",
+            "children",
+            "cls",
+            "functions",
+            "last_run",
+            "player",
+            "slots",
+            "subject",
+        ),
     )
 
     def __init__(
         self,
-        apart: Apart,
+        client: WorkerClient,
         number: int,
-        what: str,
+        subject: str,
         cls: str,
         *,
         children: str | None,
         functions: bool,
-        known: dict[str, Any],
+        programs: dict[str, Any],
     ) -> None:
-        """`cls`: its class in a file; empty where that is no file of the directory.
+        """`cls`: the name of the model's class in its file; empty if it was loaded from a text.
 
-        `children`: the folder of what is a component in it. `functions`: see Recorder.
-        `known`: programs of models of the same class that are the same for other values.
+        `children`: the folder whose files are components in the model. `functions`: see
+        CallRecorder. `programs`: recorded programs of models of the same class that do not depend
+        on values.
         """
-        self._apart, self.what, self.children = apart, what, children
+        self._client, self.subject, self.children = client, subject, children
         self.cls, self.functions = cls, functions
-        self.last: tuple[Any, list[torch.Tensor], dict[int, torch.Tensor]] | None = None
+        self.last_run: tuple[Any, list[torch.Tensor], dict[int, torch.Tensor]] | None = None
         """The program that ran last, its inputs, and its weights by their numbers in it."""
         self.player: Player | None = None
         self._number = number
-        self._again = known
-        self._shared: dict[int, tuple[int, torch.Tensor | None]] = {}
-        """Slot of a plain attribute -> slot of the weight that it shows, and the tensor there.
+        self._programs = programs
+        self._aliases: dict[int, tuple[int, torch.Tensor | None]] = {}
+        """Maps a plain attribute's slot to the slot of the weight in it, and to the tensor there.
 
-        nn.LSTM has its weights in a list as well.
+        nn.LSTM, for example, has its weights in a list as well.
         """
-        self._kept: list[torch.Tensor] = []
-        self._known: dict[int, tuple[int, int, int]] = {}
-        """By place, which tensor at which version the worker has."""
+        self._retained: list[torch.Tensor] = []
+        self._sent_versions: dict[int, tuple[int, int, int]] = {}
+        """Maps a slot to the tensor that the worker has: its id(), address and version."""
 
-    def built(self, described: Any, held: list[torch.Tensor]) -> Replica:
-        """The replica, as a worker describes it. It holds this object; nothing holds it.
+    def build_replica(self, description: Any, tensors: list[torch.Tensor]) -> Replica:
+        """Return the replica that a worker describes; CannotJudge if it describes no model.
 
-        CannotJudge where the description is of no model.
+        The replica refers to this object. This object refers to it only weakly.
         """
-        with reading(self.what):
-            return self._built(described, held)
+        with refuse_unreadable(self.subject):
+            return self._build_replica(description, tensors)
 
-    def _built(self, described: Any, held: list[torch.Tensor]) -> Replica:
+    def _build_replica(self, description: Any, tensors: list[torch.Tensor]) -> Replica:
         modules: dict[str, Replica] = {}
-        for path, first, file, own_forward in described["modules"]:
+        for path, first, file, own_forward in description["modules"]:
             if path != first:
                 modules[path] = modules[first]
             else:
                 modules[path] = replica = Replica()
                 replica.kdrun_link = Link(self, path, file, own_forward)
             if path:
-                above, _, name = path.rpartition(".")
-                setattr(modules[above], name, modules[path])
-        self.slots = [[kind, *keys] for kind, keys, _, _ in described["weights"]]
-        for (kind, *keys), (_, _, stays, n) in zip(self.slots, described["weights"], strict=True):
-            _place(modules, kind, keys, held[n], stays)
+                parent, _, name = path.rpartition(".")
+                setattr(modules[parent], name, modules[path])
+        self.slots = [[kind, *keys] for kind, keys, _, _ in description["weights"]]
+        for (kind, *keys), (_, _, is_persistent, n) in zip(
+            self.slots, description["weights"], strict=True
+        ):
+            _place_tensor(modules, kind, keys, tensors[n], is_persistent)
         root = modules[""]
         self._root = weakref.ref(root)
-        numbers = [n for _, _, _, n in described["weights"]]
-        self._shared = {
-            slot: (numbers.index(n), _at(root, self.slots[slot]))
+        numbers = [n for _, _, _, n in description["weights"]]
+        self._aliases = {
+            slot: (numbers.index(n), _tensor_at(root, self.slots[slot]))
             for slot, n in enumerate(numbers)
             if self.slots[slot][0] == "plain" and self.slots[numbers.index(n)][0] != "plain"
         }
         return root
 
     def __del__(self) -> None:
-        self._apart.forget(self._number)
+        self._client.release_model(self._number)
 
     @property
     def root(self) -> Replica:
-        """The whole model."""
+        """The root module of the replica."""
         root = self._root()
         assert root is not None
         return root
@@ -143,83 +159,88 @@ class Model:
     @property
     def reads_values(self) -> bool:
         """Whether the program that ran last may be another one for other values."""
-        return self.last is not None and not self.last[0]["again"]
+        return self.last_run is not None and not self.last_run[0]["again"]
 
-    def asks_for(self, operation: str) -> bool:
-        """Whether the program that ran last has an operation of this name."""
-        items = self.last[0]["items"] if self.last is not None else []
+    def uses_operation(self, operation: str) -> bool:
+        """Return whether the program that ran last has a call whose name contains `operation`."""
+        items = self.last_run[0]["items"] if self.last_run is not None else []
         return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
 
     def tensors(self) -> list[torch.Tensor | None]:
         """Return the model's weights and other tensors, in the order of `slots`."""
-        found = [_at(self.root, slot) for slot in self.slots]
-        for slot, (registered, tensor) in self._shared.items():
-            if found[slot] is tensor:
-                found[slot] = found[registered]
-        return found
+        slot_tensors = [_tensor_at(self.root, slot) for slot in self.slots]
+        for slot, (registered, tensor) in self._aliases.items():
+            if slot_tensors[slot] is tensor:
+                slot_tensors[slot] = slot_tensors[registered]
+        return slot_tensors
 
     def run(self, module: Replica, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Do what the worker's module does."""
         with without_modes(), DisableTorchFunction():
             inputs: list[torch.Tensor] = []
-            told = [encode(given, lambda t: _index(t, inputs)) for given in (args, kwargs)]
+            encoded = [
+                encode(arguments, lambda t: _index_tensor(t, inputs))
+                for arguments in (args, kwargs)
+            ]
             weights = self.tensors()
-            program = self._program(module.kdrun_link.path, told, inputs, weights)
+            program = self._get_program(module.kdrun_link.path, encoded, inputs, weights)
             env = dict(enumerate(inputs))
             for n, tensor in enumerate(weights):
                 if tensor is not None:
                     env[len(inputs) + n] = tensor
-            own = {id(t): n for n, t in env.items() if n < len(inputs)}
+            input_numbers = {id(t): n for n, t in env.items() if n < len(inputs)}
             for n in range(len(weights)):
                 tensor = env.get(len(inputs) + n)
-                if tensor is not None and id(tensor) in own:
-                    env[own[id(tensor)]] = tensor
-        self.last = program, inputs, {n: t for n, t in env.items() if n >= len(inputs)}
+                if tensor is not None and id(tensor) in input_numbers:
+                    env[input_numbers[id(tensor)]] = tensor
+        self.last_run = program, inputs, {n: t for n, t in env.items() if n >= len(inputs)}
         self.player = Player(module, program, env)
-        before = torch.get_default_dtype()
+        default_dtype = torch.get_default_dtype()
         try:
             torch.set_default_dtype(vars(torch)[program["dtype"]])
-            output = self.player.whole()
+            output = self.player.replay_forward()
         except (ConnectionLostError, LookupError, TypeError) as error:
             raise CannotJudge(f"what it does cannot be done again: {error}") from error
         finally:
-            torch.set_default_dtype(before)
+            torch.set_default_dtype(default_dtype)
             env, self.player = self.player.env, None
         for n, number in program["rebound"]:
-            _rebind(self.root, self.slots[n], env[number])
-        self._kept = [env[number] for number in program["kept"] if number in env]
+            _rebind_tensor(self.root, self.slots[n], env[number])
+        self._retained = [env[number] for number in program["kept"] if number in env]
         return output
 
-    def _program(
+    def _get_program(
         self,
         path: str,
-        told: list[Any],
+        encoded: list[Any],
         inputs: list[torch.Tensor],
         weights: list[torch.Tensor | None],
     ) -> Any:
-        looks = [(tuple(t.shape), tuple(t.stride()), t.dtype, t.requires_grad) for t in inputs]
+        input_forms = [
+            (tuple(t.shape), tuple(t.stride()), t.dtype, t.requires_grad) for t in inputs
+        ]
         mode = self.root.training, torch.is_grad_enabled()
         first: dict[int, int] = {}
-        tied = [first.setdefault(id(tensor), n) for n, tensor in enumerate(weights)]
-        key = repr((path, told, looks, mode, tied))
-        if key in self._again:
-            return self._again[key]
+        tie_indices = [first.setdefault(id(tensor), n) for n, tensor in enumerate(weights)]
+        key = repr((path, encoded, input_forms, mode, tie_indices))
+        if key in self._programs:
+            return self._programs[key]
         changed = [
             n
             for n, t in enumerate(weights)
-            if t is not None and self._known.get(n) != (id(t), t.data_ptr(), t._version)
+            if t is not None and self._sent_versions.get(n) != (id(t), t.data_ptr(), t._version)
         ]
-        sent = list(inputs)
-        values = [_index(weights[n], sent) for n in changed]  # type: ignore[arg-type]
-        program, given = self._apart.ask(
+        request_tensors = list(inputs)
+        values = [_index_tensor(weights[n], request_tensors) for n in changed]  # type: ignore[arg-type]
+        program, answer_tensors = self._client.ask(
             {
                 "do": "forward",
-                "what": self.what,
+                "what": self.subject,
                 "model": self._number,
                 "path": path,
                 "inputs": len(inputs),
-                "args": told[0],
-                "kwargs": told[1],
+                "args": encoded[0],
+                "kwargs": encoded[1],
                 "slots": changed,
                 "values": values,
                 "children": self.children,
@@ -229,157 +250,161 @@ class Model:
                 "number": torch.initial_seed(),
                 "state": base64.b64encode(torch.get_rng_state().numpy().tobytes()).decode(),
             },
-            sent,
+            request_tensors,
         )
-        with reading(self.what):
+        with refuse_unreadable(self.subject):
             check_program(program)
         for n in changed:
             tensor = weights[n]
             assert tensor is not None
-            self._known[n] = id(tensor), tensor.data_ptr(), tensor._version
-        program["given"] = given
-        if program["again"] and not given and not program["rebound"]:
-            self._again[key] = program
+            self._sent_versions[n] = id(tensor), tensor.data_ptr(), tensor._version
+        program["given"] = answer_tensors
+        if program["again"] and not answer_tensors and not program["rebound"]:
+            self._programs[key] = program
         return program
 
 
 class Player:
-    """Does what a worker's forward did, on the judge's tensors."""
+    """Replays the recorded items of a worker's forward on the judge's tensors."""
 
     def __init__(self, root: Replica, program: Any, env: dict[int, torch.Tensor]) -> None:
         self._root, self._items, self._program = root, program["items"], program
         self.env = env
-        self._at = 0
+        self._position = 0
 
-    def whole(self) -> Any:
-        """All of it; the forward's result."""
+    def replay_forward(self) -> Any:
+        """Replay all items and return the forward's result."""
         try:
-            self._play()
-            if self._at < len(self._items):
+            self._replay_items()
+            if self._position < len(self._items):
                 raise ConnectionLostError("it ends before it has ended")
-            return decode(self._program["output"], self._tensor)
+            return decode(self._program["output"], self._find_tensor)
         finally:
             Watch.place, Watch.calls = None, ()
 
-    def inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A component's part of it, on arguments that may be others than the worker's."""
-        item = self._items[self._at - 1]
-        before = self.env
-        others: dict[int, torch.Tensor] = {}
-        for told, given in ((item[2], args), (item[3], kwargs)):
-            _bind(told, given, others)
-        if any(before.get(number) is not tensor for number, tensor in others.items()):
-            self.env = {**before, **others}
+    def replay_component(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Replay a component's items on other arguments than the worker's; return its result."""
+        item = self._items[self._position - 1]
+        outer_env = self.env
+        arguments: dict[int, torch.Tensor] = {}
+        for encoded, values in ((item[2], args), (item[3], kwargs)):
+            _bind_tensors(encoded, values, arguments)
+        if any(outer_env.get(number) is not tensor for number, tensor in arguments.items()):
+            self.env = {**outer_env, **arguments}
         try:
-            self._play()
-            return decode(self._items[self._at - 1][1], self._tensor)
+            self._replay_items()
+            return decode(self._items[self._position - 1][1], self._find_tensor)
         finally:
-            self.env = before
+            self.env = outer_env
 
-    def _play(self) -> None:
-        """Until a component that began before is left, or to the end."""
-        while self._at < len(self._items):
-            item = self._items[self._at]
-            self._at += 1
+    def _replay_items(self) -> None:
+        """Replay items until the current component is left, or to the end."""
+        while self._position < len(self._items):
+            item = self._items[self._position]
+            self._position += 1
             match item[0]:
                 case "leave":
                     return
                 case "enter":
-                    self._call(item)
+                    self._call_component(item)
                 case "gone":
                     for number in item[1]:
                         self.env.pop(number, None)
                 case "alias" | "given":
                     with without_modes(), DisableTorchFunction():
-                        self.env[item[1]] = self._shown(item)
+                        self.env[item[1]] = self._make_tensor(item)
                 case "operation" | "function":
-                    self._do(called(item), item)
-                case other:
-                    raise ConnectionLostError(f"no item {other!r}")
+                    self._run_operation(resolve_function(item), item)
+                case kind:
+                    raise ConnectionLostError(f"no item {kind!r}")
 
-    def _do(self, function: Any, item: list[Any]) -> None:
-        _, _, args, kwargs, shown, where, *calls = item
-        given = decode(args, self._tensor), decode(kwargs, self._tensor)
-        if item[1].startswith("aten::_reshape_alias"):  # which believes what it is told
-            torch.as_strided(given[0][0], *given[0][1:3])
-        Watch.place, Watch.calls = where, tuple(calls[0]) if calls else ()
-        result = function(*given[0], **given[1])
-        if shown is not None:
-            _bind(shown, result, self.env)
+    def _run_operation(self, function: Any, item: list[Any]) -> None:
+        _, _, args, kwargs, result_numbers, line, *calls = item
+        arguments = decode(args, self._find_tensor), decode(kwargs, self._find_tensor)
+        # The operator does not check its arguments; as_strided does.
+        if item[1].startswith("aten::_reshape_alias"):
+            torch.as_strided(arguments[0][0], *arguments[0][1:3])
+        Watch.place, Watch.calls = line, tuple(calls[0]) if calls else ()
+        result = function(*arguments[0], **arguments[1])
+        if result_numbers is not None:
+            _bind_tensors(result_numbers, result, self.env)
 
-    def _call(self, item: list[Any]) -> None:
+    def _call_component(self, item: list[Any]) -> None:
         _, path, args, kwargs = item
         module = self._root.get_submodule(path)
-        given = decode(args, self._tensor), decode(kwargs, self._tensor)
-        after = _matching(self._items, self._at)
-        output = module(*given[0], **given[1])
-        self._at = after + 1
-        _bind(self._items[after][1], output, self.env)
+        arguments = decode(args, self._find_tensor), decode(kwargs, self._find_tensor)
+        end = _find_end(self._items, self._position)
+        output = module(*arguments[0], **arguments[1])
+        self._position = end + 1
+        _bind_tensors(self._items[end][1], output, self.env)
 
-    def _shown(self, item: list[Any]) -> torch.Tensor:
+    def _make_tensor(self, item: list[Any]) -> torch.Tensor:
         if item[0] == "given":
-            given: torch.Tensor = self._program["given"][item[2]]
-            return given
+            tensor: torch.Tensor = self._program["given"][item[2]]
+            return tensor
         _, _, base, shape, stride, offset, dtype, conj, neg = item
-        storage = self._tensor(base).untyped_storage()
+        storage = self._find_tensor(base).untyped_storage()
         bare = torch.empty(0, dtype=vars(torch)[dtype], device=storage.device)
-        shown = bare.set_(storage, offset, shape, stride)
-        shown = shown.conj() if conj else shown
-        return torch.ops.aten._neg_view(shown) if neg else shown
+        view = bare.set_(storage, offset, shape, stride)
+        view = view.conj() if conj else view
+        return torch.ops.aten._neg_view(view) if neg else view
 
-    def _tensor(self, number: int) -> torch.Tensor:
+    def _find_tensor(self, number: int) -> torch.Tensor:
         try:
             return self.env[number]
         except KeyError:
             raise ConnectionLostError("it names a tensor that is not there") from None
 
 
-def _matching(items: list[list[Any]], at: int) -> int:
-    """Where the component is left that was entered just before."""
+def _find_end(items: list[list[Any]], start: int) -> int:
+    """Return the index of the item that leaves the component that was just entered."""
     depth = 1
-    for n in range(at, len(items)):
+    for n in range(start, len(items)):
         depth += {"enter": 1, "leave": -1}.get(items[n][0], 0)
         if not depth:
             return n
     raise ConnectionLostError("a call has no end")
 
 
-def called(item: list[Any]) -> Any:
-    """The function or operator of torch, or of a package that is imported here, that an item names.
+def resolve_function(item: list[Any]) -> Any:
+    """Return the torch function or operator that an item names.
 
-    ConnectionLostError where it names nothing that computes.
+    An operator may also belong to a package that is imported here. ConnectionLostError if the name
+    is unknown or the operator is refused.
     """
     name: str = item[1]
     if item[0] == "function":
-        found: Any = public_functions().get(name)
+        function: Any = public_functions().get(name)
     else:
-        namespace, _, rest = name.partition("::")
-        refused = namespace in _NO_COMPUTING or rest.partition(".")[0] in _REFUSED
-        found = None if refused else find_operator(name)
-    if found is None:
+        namespace, _, operator = name.partition("::")
+        is_refused = (
+            namespace in _REFUSED_NAMESPACES or operator.partition(".")[0] in _REFUSED_OPERATORS
+        )
+        function = None if is_refused else find_operator(name)
+    if function is None:
         raise ConnectionLostError(f"{name} is no function of torch")
-    return found
+    return function
 
 
-def _bind(told: Any, value: Any, env: dict[int, torch.Tensor]) -> None:
-    """Take the tensors of a value under the numbers that it has in a recording."""
-    if isinstance(told, list):
-        for one, item in zip(told, _items(value), strict=True):
-            _bind(one, item, env)
-    elif isinstance(told, dict):
-        ((kind, inner),) = told.items()
+def _bind_tensors(encoded: Any, value: Any, env: dict[int, torch.Tensor]) -> None:
+    """Store the tensors of a value in `env` under the numbers that they have in the recording."""
+    if isinstance(encoded, list):
+        for part, item in zip(encoded, _list_items(value), strict=True):
+            _bind_tensors(part, item, env)
+    elif isinstance(encoded, dict):
+        ((kind, inner),) = encoded.items()
         if kind == "t":
             if not isinstance(value, torch.Tensor):
                 raise ConnectionLostError("it gives something else here")
             env[inner] = value
         elif kind == "u":
-            _bind(inner, value, env)
+            _bind_tensors(inner, value, env)
         elif kind == "d":
-            for (_, one), item in zip(inner, _items(value), strict=True):
-                _bind(one, item, env)
+            for (_, part), item in zip(inner, _list_items(value), strict=True):
+                _bind_tensors(part, item, env)
 
 
-def _items(value: Any) -> Any:
+def _list_items(value: Any) -> Any:
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, tuple | list):
@@ -387,23 +412,27 @@ def _items(value: Any) -> Any:
     raise ConnectionLostError("it gives something else here")
 
 
-def _index(tensor: torch.Tensor, found: list[torch.Tensor]) -> int:
-    for n, other in enumerate(found):
-        if other is tensor:
+def _index_tensor(tensor: torch.Tensor, known_tensors: list[torch.Tensor]) -> int:
+    for n, candidate in enumerate(known_tensors):
+        if candidate is tensor:
             return n
-    found.append(tensor)
-    return len(found) - 1
+    known_tensors.append(tensor)
+    return len(known_tensors) - 1
 
 
-def _place(
-    modules: dict[str, Replica], kind: str, keys: list[str], tensor: torch.Tensor, stays: bool
+def _place_tensor(
+    modules: dict[str, Replica],
+    kind: str,
+    keys: list[str],
+    tensor: torch.Tensor,
+    is_persistent: bool,
 ) -> None:
     if kind == "plain":
-        path, first, *more = keys
+        path, first, *inner_keys = keys
         holder = vars(modules[path])
-        for key in (first, *more)[:-1]:
+        for key in (first, *inner_keys)[:-1]:
             holder = holder.setdefault(key, {})
-        holder[(first, *more)[-1]] = tensor
+        holder[(first, *inner_keys)[-1]] = tensor
         return
     path, _, leaf = keys[0].rpartition(".")
     module = modules[path]
@@ -415,32 +444,32 @@ def _place(
         )
     else:
         module._buffers[leaf] = tensor
-        if not stays:
+        if not is_persistent:
             module._non_persistent_buffers_set.add(leaf)
 
 
-def _at(root: Replica, slot: list[str]) -> torch.Tensor | None:
+def _tensor_at(root: Replica, slot: list[str]) -> torch.Tensor | None:
     kind, name, *keys = slot
     if kind != "plain":
         path, _, leaf = name.rpartition(".")
         module = root.get_submodule(path)
-        found = module._parameters.get(leaf)
-        return found if found is not None else module._buffers.get(leaf)
+        parameter = module._parameters.get(leaf)
+        return parameter if parameter is not None else module._buffers.get(leaf)
     holder: Any = vars(root.get_submodule(name))
     for key in keys:
         holder = holder.get(key) if isinstance(holder, dict) else None
     return holder if isinstance(holder, torch.Tensor) else None
 
 
-def _rebind(root: Replica, slot: list[str], tensor: torch.Tensor) -> None:
+def _rebind_tensor(root: Replica, slot: list[str], tensor: torch.Tensor) -> None:
     kind, name, *keys = slot
     if kind != "plain":
         path, _, leaf = name.rpartition(".")
         module = root.get_submodule(path)
-        held: dict[str, Any] = module._buffers
+        registry: dict[str, Any] = module._buffers
         if leaf in module._parameters:
-            held = module._parameters
-        held[leaf] = tensor
+            registry = module._parameters
+        registry[leaf] = tensor
         return
     holder: Any = vars(root.get_submodule(name))
     for key in keys[:-1]:

@@ -1,8 +1,8 @@
-"""Lets a process write to its own folder alone, where the kernel can be asked for that.
+"""Restricts a process to writing to its own folder, if the Linux kernel supports that.
 
-Linux' Landlock (5.13 and newer) and seccomp need no rights and no namespaces:
-https://docs.kernel.org/userspace-api/landlock.html, .../seccomp_filter.html. Elsewhere nothing is
-restricted.
+Landlock (Linux 5.13 and newer) and seccomp need no privileges and no namespaces:
+https://docs.kernel.org/userspace-api/landlock.html, .../seccomp_filter.html. Other systems restrict
+nothing.
 """
 
 import ctypes
@@ -18,51 +18,54 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _NO_NEW_PRIVILEGES = 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_FOLDER = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _READS = _EXECUTE | _READ_FILE | _READ_FOLDER
-_FIRST_WRITES = (1 << 13) - 1 & ~_READS
-_BY_VERSION = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
-"""Kernel's version of Landlock -> what it restricts besides: moving, truncating, devices."""
-_NETWORK_FROM, _SCOPES_FROM = 4, 6
+_INITIAL_WRITES = (1 << 13) - 1 & ~_READS
+_RIGHTS_BY_VERSION = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
+"""Maps a Landlock version to the right that it adds: moving, truncating, device control."""
+_NETWORK_VERSION, _SCOPES_VERSION = 4, 6
 _TCP, _SIGNALS_AND_SOCKETS = 3, 3
 _SECCOMP, _FILTER = 22, 2
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
-"""What a filter says of a system call: let it be, or fail with EPERM."""
+"""Results of a filter for a system call: allow it, or fail with EPERM."""
 _UNIX = 1
-_NO_COMPONENT = {
+_REFUSED_TO_COMPONENTS = {
     "x86_64": (90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 280, 452, *range(188, 191), 109, 112),
     "aarch64": (5, 6, 7, 52, 53, 54, 55, 88, 452, 154, 157),
 }
-"""chmod, chown, utime, setxattr and their kin, setpgid, setsid: by the machine."""
-_NOBODY = {
+"""Numbers of chmod, chown, utime, setxattr and similar calls, setpgid and setsid, by machine."""
+_REFUSED_TO_ALL = {
     "x86_64": (101, 165, 248, 249, 250, 272, 308, 310, 311, 321, 323, 424, 425, 438),
     "aarch64": (40, 97, 117, 217, 218, 219, 268, 270, 271, 280, 282, 424, 425, 438),
 }
-"""ptrace, mount, keys, namespaces, memory of others, bpf, userfaultfd, pidfds, io_uring."""
+"""Numbers of system calls that no process needs, by machine.
+
+ptrace, mount, keys, namespaces, memory of other processes, bpf, userfaultfd, pidfds, io_uring.
+"""
 _MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
-"""What a filter knows a machine by, and its number for socket()."""
-_OF_THE_SYSTEM = (
+"""Maps a machine to its architecture number in filters, and to its number of socket()."""
+_SYSTEM_PATHS = (
     *("lib", "lib64", "usr", "etc", "sys", "opt", "bin", "dev/urandom"),
     *("proc/self", "proc/cpuinfo", "proc/meminfo", "proc/stat"),
 )
 
 
-def installed() -> list[Path]:
-    """What a program has to read that imports torch and the standard library."""
+def system_paths() -> list[Path]:
+    """Return the paths that a program has to read to import torch and the standard library."""
     roots = {Path(sys.prefix), Path(sys.base_prefix)}
     for folder in (Path(entry) for entry in sys.path if entry.endswith("-packages")):
         roots |= {folder, folder.resolve()}
-        with suppress(OSError):  # some installers make links to a cache of packages
-            roots |= {each.resolve() for each in folder.iterdir() if each.is_symlink()}
-    torch = Path(str(sys.modules["torch"].__file__))
-    roots |= {torch.parents[1], torch.resolve().parents[1]}
-    return [*(Path("/", name) for name in _OF_THE_SYSTEM), *sorted(roots)]
+        with suppress(OSError):  # Some installers link to a cache of packages.
+            roots |= {link.resolve() for link in folder.iterdir() if link.is_symlink()}
+    torch_file = Path(str(sys.modules["torch"].__file__))
+    roots |= {torch_file.parents[1], torch_file.resolve().parents[1]}
+    return [*(Path("/", name) for name in _SYSTEM_PATHS), *sorted(roots)]
 
 
 def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
-    """Restrict this process and all that it starts for good; return whether the kernel does so.
+    """Restrict this process and its later children for good; return whether the kernel does so.
 
-    It may write to `folder` and /dev/null, and read `readable`, or everything where that is None.
-    It has no network, and reaches no process but its own. One that may not read everything cannot
-    change whose files are, their modes and times either, nor leave its process group.
+    They may write to `folder` and /dev/null, and read `readable`, or everything if that is None.
+    They have no network and reach no processes but their own. If `readable` is not None, they
+    cannot change owners, modes and times of files either, nor leave their process group.
     """
     if sys.platform != "linux":
         return False
@@ -70,51 +73,52 @@ def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
     version = libc.syscall(_CREATE_RULESET, None, 0, 1)
     if version < 1:
         return False
-    every = _READS | _FIRST_WRITES
-    for since, right in _BY_VERSION.items():
-        every |= right if version >= since else 0
-    handled = every if readable is not None else every & ~_READS
-    network = _TCP if version >= _NETWORK_FROM else 0
-    scopes = _SIGNALS_AND_SOCKETS if version >= _SCOPES_FROM else 0
-    attributes = struct.pack("QQQ", handled, network, scopes)
+    all_rights = _READS | _INITIAL_WRITES
+    for first_version, right in _RIGHTS_BY_VERSION.items():
+        all_rights |= right if version >= first_version else 0
+    restricted = all_rights if readable is not None else all_rights & ~_READS
+    network = _TCP if version >= _NETWORK_VERSION else 0
+    scopes = _SIGNALS_AND_SOCKETS if version >= _SCOPES_VERSION else 0
+    attributes = struct.pack("QQQ", restricted, network, scopes)
     ruleset = libc.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
     if ruleset < 0:
         return False
-    places = [(folder, handled), (Path(os.devnull), handled & (_WRITE_FILE | _READ_FILE))]
-    places += [(path, handled & _READS) for path in readable or ()]
-    for path, rights in places:
-        _allow(libc, ruleset, path, rights)
+    rules = [(folder, restricted), (Path(os.devnull), restricted & (_WRITE_FILE | _READ_FILE))]
+    rules += [(path, restricted & _READS) for path in readable or ()]
+    for path, rights in rules:
+        _allow_path(libc, ruleset, path, rights)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     confined = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
-    _filter(libc, component=readable is not None)
+    _install_filter(libc, component=readable is not None)
     return confined
 
 
-def _filter(libc: ctypes.CDLL, *, component: bool) -> None:
-    """Refuse sockets but those of this machine, and what a program that computes never asks."""
+def _install_filter(libc: ctypes.CDLL, *, component: bool) -> None:
+    """Refuse sockets other than Unix ones, and system calls that a computation does not need."""
     machine = platform.machine()
     if machine not in _MACHINES:
         return
     architecture, socket = _MACHINES[machine]
-    refused = [*_NOBODY[machine], *(_NO_COMPONENT[machine] if component else ())]
+    refused = [*_REFUSED_TO_ALL[machine], *(_REFUSED_TO_COMPONENTS[machine] if component else ())]
     load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
     steps = [(load, 0, 0, 4), (equal, 1, 0, architecture), (answer, 0, 0, _ALLOW), (load, 0, 0, 0)]
-    steps.append((at_least, len(refused) + 3, 0, 1 << 30))  # numbers of another interface
-    for left, number in zip(range(len(refused), 0, -1), refused, strict=True):
-        steps.append((equal, left + 2, 0, number))
+    # Numbers from here on belong to the x32 interface.
+    steps.append((at_least, len(refused) + 3, 0, 1 << 30))
+    for remaining, number in zip(range(len(refused), 0, -1), refused, strict=True):
+        steps.append((equal, remaining + 2, 0, number))
     steps += [(equal, 0, 3, socket), (load, 0, 0, 16), (equal, 1, 0, _UNIX)]
     steps += [(answer, 0, 0, _REFUSE), (answer, 0, 0, _ALLOW)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
-    described = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
-    libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(described), 0, 0)
+    description = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
+    libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(description), 0, 0)
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
+def _allow_path(libc: ctypes.CDLL, ruleset: int, path: Path, rights: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # it is not there
+        return  # The path does not exist.
     if not path.is_dir():
         rights &= ~_READ_FOLDER & (_EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14 | 1 << 15)
     rule = struct.pack("=Qi", rights, handle)

@@ -1,8 +1,8 @@
-"""Hands tensors to other processes in files in memory, which each side maps and nobody copies.
+"""Sends tensors to other processes in memory files, which both sides map and neither copies.
 
-A file is sealed once it is written (memfd_create(2), fcntl(2): F_ADD_SEALS), so that its writer
-cannot change what others have mapped. Where there are no seals, the reader copies.
-This file imports torch alone: a process that has nothing else runs it, too.
+A file is sealed after writing (memfd_create(2), fcntl(2): F_ADD_SEALS), so that its writer cannot
+change what others have mapped. Where the system has no seals, the reader copies. It imports torch
+alone, because the process that runs files by themselves runs this text, too.
 """
 
 import ctypes
@@ -17,97 +17,98 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.weak import WeakTensorKeyDictionary
 
-_BLOCK = 64 << 20
-"""Bytes from which on the next storage begins a file of its own."""
-_LARGE = 1 << 16
-"""Bytes from which on a storage is written once, and not each time that it is handed over."""
-_ALIGNED = 64
+_FILE_BYTES = 64 << 20
+"""Bytes in a file from which on the next storage goes into a new file."""
+_REUSE_BYTES = 1 << 16
+"""Bytes from which on a storage is written once and found again when it is sent again."""
+_ALIGNMENT = 64
 
 
 class NotToldError(Exception):
-    """A value is of a kind that is not told: an object, a function."""
+    """A value has no form in which it can be sent, such as an object or a function."""
 
 
 class NoTensorError(Exception):
-    """What another process says of a tensor is not so."""
+    """Another process described a tensor that its files do not contain."""
 
 
-class Block:
-    """A file in memory; it is closed when nobody has it any more."""
+class MemoryFile:
+    """A file in memory, closed when the last reference to it is gone."""
 
-    def __init__(self, file: int) -> None:
-        self.file, self._process = file, os.getpid()
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self._process = descriptor, os.getpid()
 
     def __del__(self) -> None:
-        if os.getpid() == self._process:  # in a fork the number may be another file's
-            os.close(self.file)
+        # In a forked process the number may belong to another file.
+        if os.getpid() == self._process:
+            os.close(self.descriptor)
 
     @property
-    def sealed(self) -> bool:
-        """Whether nobody can change what it holds."""
+    def is_sealed(self) -> bool:
+        """Whether its content cannot change any more."""
         try:
-            seals = fcntl.fcntl(self.file, fcntl.F_GET_SEALS)
+            seals = fcntl.fcntl(self.descriptor, fcntl.F_GET_SEALS)
         except (AttributeError, OSError):
             return False
-        return seals & _seals() == _seals()
+        return seals & _all_seals() == _all_seals()
 
 
-def _seals() -> int:
+def _all_seals() -> int:
     return fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
 @dataclass(slots=True)
-class _Lies:
-    """Where a storage lies, and which of the tensors that show it were seen, at which version."""
+class _StorageLocation:
+    """Place of a storage in a memory file, and the versions of the tensors that use the storage."""
 
     storage: StorageWeakRef
-    block: Block
-    place: int
+    file: MemoryFile
+    position: int
     versions: WeakTensorKeyDictionary
 
-    def holds(self, tensor: torch.Tensor) -> bool:
-        """Whether nothing was written through this tensor since; its versions are torch's own."""
-        known: int | None = self.versions.get(tensor)  # type: ignore[no-untyped-call]
-        if known is None and tensor._version in {0, *self.versions.values()}:  # type: ignore[no-untyped-call]
-            known = self.versions[tensor] = tensor._version
-        return known == tensor._version and not self.storage.expired()  # type: ignore[no-untyped-call]
+    def is_current(self, tensor: torch.Tensor) -> bool:
+        """Return whether torch's versions show no write through this tensor since."""
+        version: int | None = self.versions.get(tensor)  # type: ignore[no-untyped-call]
+        if version is None and tensor._version in {0, *self.versions.values()}:  # type: ignore[no-untyped-call]
+            version = self.versions[tensor] = tensor._version
+        return version == tensor._version and not self.storage.expired()  # type: ignore[no-untyped-call]
 
 
 class Memory:
-    """What this process has written for others, or was given by them."""
+    """Writes tensors into memory files, reads them, and remembers where each storage lies."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Lies] = {}
+        self._locations: dict[int, _StorageLocation] = {}
 
-    def write(self, tensors: list[torch.Tensor]) -> tuple[list[Any], list[Block]]:
-        """What it takes to read these tensors, and the files that hold them.
+    def write(self, tensors: list[torch.Tensor]) -> tuple[list[Any], list[MemoryFile]]:
+        """Return a description of each tensor, and the files that hold them.
 
-        OSError where no memory is left, NotToldError for a sparse tensor.
+        Raises OSError if no memory is left, NotToldError for a sparse tensor.
         """
-        self._known = {
-            key: lies
-            for key, lies in self._known.items()
-            if not lies.storage.expired()  # type: ignore[no-untyped-call]
+        self._locations = {
+            key: location
+            for key, location in self._locations.items()
+            if not location.storage.expired()  # type: ignore[no-untyped-call]
         }
-        writer = _Writer()
-        told: list[Any] = []
-        blocks: list[Block] = []
+        writer = _StorageWriter()
+        descriptions: list[Any] = []
+        files: list[MemoryFile] = []
         for tensor in tensors:
             if tensor.layout is not torch.strided:
                 raise NotToldError(f"a tensor of layout {tensor.layout}")
             plain = tensor.detach()
             if plain.is_conj() or plain.is_neg():
                 plain = plain.resolve_conj().resolve_neg()
-            place = None
+            position = None
             if not tensor.is_meta:
                 plain = plain.cpu()
-                block, place = self._place(tensor, plain, writer)
-                if block not in blocks:
-                    blocks.append(block)
-            told.append(
+                file, position = self._locate(tensor, plain, writer)
+                if file not in files:
+                    files.append(file)
+            descriptions.append(
                 {
-                    "block": None if place is None else blocks.index(block),
-                    "at": place,
+                    "block": None if position is None else files.index(file),
+                    "at": position,
                     "bytes": plain.untyped_storage().nbytes(),
                     "dtype": str(plain.dtype).removeprefix("torch."),
                     "shape": list(plain.shape),
@@ -118,125 +119,139 @@ class Memory:
                 }
             )
         writer.seal()
-        return told, blocks
+        return descriptions, files
 
-    def _place(
-        self, tensor: torch.Tensor, plain: torch.Tensor, writer: "_Writer"
-    ) -> tuple[Block, int]:
+    def _locate(
+        self, tensor: torch.Tensor, plain: torch.Tensor, writer: "_StorageWriter"
+    ) -> tuple[MemoryFile, int]:
         storage = plain.untyped_storage()
         key, size = storage.data_ptr(), storage.nbytes()
-        if key in writer.places:
-            return writer.places[key]
-        if size < _LARGE:
+        if key in writer.positions:
+            return writer.positions[key]
+        if size < _REUSE_BYTES:
             return writer.write(storage)
-        lies = self._known.get(key)
-        if lies is None or not lies.holds(tensor):
-            lies = _Lies(_weakly(storage), *writer.write(storage), WeakTensorKeyDictionary())
-            lies.versions[tensor] = tensor._version
-            self._known[key] = lies
-        return lies.block, lies.place
+        location = self._locations.get(key)
+        if location is None or not location.is_current(tensor):
+            location = _StorageLocation(
+                _weak_reference(storage), *writer.write(storage), WeakTensorKeyDictionary()
+            )
+            location.versions[tensor] = tensor._version
+            self._locations[key] = location
+        return location.file, location.position
 
-    def read(self, told: list[Any], blocks: list[Block]) -> list[torch.Tensor]:
-        """The tensors again; what is written to them stays in this process.
+    def read(self, descriptions: list[Any], files: list[MemoryFile]) -> list[torch.Tensor]:
+        """Return the described tensors; writes to them stay in this process.
 
-        NoTensorError where they do not lie in the files; MemoryError where none is left.
+        Raises NoTensorError if the files do not contain them, MemoryError if no memory is left.
         """
         storages: dict[tuple[int, int, int], torch.UntypedStorage] = {}
         maps: dict[int, memoryview] = {}
-        found = []
+        tensors = []
         try:
-            for each in told:
-                dtype = vars(torch)[each["dtype"]]
-                shape, stride, offset = each["shape"], each["stride"], each["offset"]
-                if each["at"] is None:
+            for description in descriptions:
+                dtype = vars(torch)[description["dtype"]]
+                shape, stride, offset = (
+                    description["shape"],
+                    description["stride"],
+                    description["offset"],
+                )
+                if description["at"] is None:
                     tensor = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
                 else:
-                    number, place, size = each["block"], each["at"], each["bytes"]
+                    number, position, size = (
+                        description["block"],
+                        description["at"],
+                        description["bytes"],
+                    )
                     if number not in maps:
-                        maps[number] = _mapped(blocks[number])
-                    key = number, place, size
+                        maps[number] = _map_file(files[number])
+                    key = number, position, size
                     if key not in storages:
-                        storages[key] = _part(maps[number], place, size)
+                        storages[key] = _slice_storage(maps[number], position, size)
                     tensor = torch.empty(0, dtype=dtype)
                     tensor.set_(storages[key], offset, shape, stride)
-                if each["parameter"]:
-                    tensor = torch.nn.Parameter(tensor, requires_grad=each["gradients"])
-                elif each["gradients"]:
+                if description["parameter"]:
+                    tensor = torch.nn.Parameter(tensor, requires_grad=description["gradients"])
+                elif description["gradients"]:
                     tensor.requires_grad_()
-                found.append(tensor)
-                if each["at"] is not None and size >= _LARGE and blocks[number].sealed:
-                    self._known.setdefault(
+                tensors.append(tensor)
+                if (
+                    description["at"] is not None
+                    and size >= _REUSE_BYTES
+                    and files[number].is_sealed
+                ):
+                    self._locations.setdefault(
                         storages[key].data_ptr(),
-                        _Lies(
-                            _weakly(storages[key]),
-                            blocks[number],
-                            place,
+                        _StorageLocation(
+                            _weak_reference(storages[key]),
+                            files[number],
+                            position,
                             WeakTensorKeyDictionary(),
                         ),
                     ).versions[tensor] = tensor._version
         except (LookupError, TypeError, ValueError, RuntimeError, OSError) as error:
             raise NoTensorError(str(error)) from error
-        return found
+        return tensors
 
 
-def _weakly(storage: torch.UntypedStorage) -> StorageWeakRef:
+def _weak_reference(storage: torch.UntypedStorage) -> StorageWeakRef:
     return StorageWeakRef(storage)  # type: ignore[no-untyped-call]
 
 
-class _Writer:
-    """Writes storages into files of their own, a few in each."""
+class _StorageWriter:
+    """Writes storages into new memory files, several into each."""
 
     def __init__(self) -> None:
-        self.places: dict[int, tuple[Block, int]] = {}
-        self._blocks: list[Block] = []
+        self.positions: dict[int, tuple[MemoryFile, int]] = {}
+        self._files: list[MemoryFile] = []
         self._end = 0
 
-    def write(self, storage: torch.UntypedStorage) -> tuple[Block, int]:
-        """Write a storage; the file that holds it now, and where."""
-        if not self._blocks or self._end >= _BLOCK:
-            self._blocks.append(_new_block())
+    def write(self, storage: torch.UntypedStorage) -> tuple[MemoryFile, int]:
+        """Write a storage; return its file and its position in it."""
+        if not self._files or self._end >= _FILE_BYTES:
+            self._files.append(_create_file())
             self._end = 0
-        block, size = self._blocks[-1], storage.nbytes()
-        place = self._end
+        file, size = self._files[-1], storage.nbytes()
+        position = self._end
         if size:
             data = memoryview((ctypes.c_char * size).from_address(storage.data_ptr())).cast("B")
-            written = 0
-            while written < size:
-                written += os.pwrite(
-                    block.file, data[written : written + (1 << 30)], place + written
+            count = 0
+            while count < size:
+                count += os.pwrite(
+                    file.descriptor, data[count : count + (1 << 30)], position + count
                 )
-        self._end = place + size + -size % _ALIGNED
-        self.places[storage.data_ptr()] = block, place
-        return block, place
+        self._end = position + size + -size % _ALIGNMENT
+        self.positions[storage.data_ptr()] = file, position
+        return file, position
 
     def seal(self) -> None:
-        """From now on nobody can change the files."""
-        for block in self._blocks:
+        """Make the files read-only for good."""
+        for file in self._files:
             if hasattr(fcntl, "F_ADD_SEALS") and hasattr(os, "memfd_create"):
-                fcntl.fcntl(block.file, fcntl.F_ADD_SEALS, _seals())
+                fcntl.fcntl(file.descriptor, fcntl.F_ADD_SEALS, _all_seals())
 
 
-def _new_block() -> Block:
+def _create_file() -> MemoryFile:
     if hasattr(os, "memfd_create"):
-        return Block(os.memfd_create("tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        return MemoryFile(os.memfd_create("tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
     with tempfile.TemporaryFile() as file:
-        return Block(os.dup(file.fileno()))
+        return MemoryFile(os.dup(file.fileno()))
 
 
-def _mapped(block: Block) -> memoryview:
-    """A file's bytes: mapped where nobody can change them, else copied."""
-    size = os.fstat(block.file).st_size
+def _map_file(file: MemoryFile) -> memoryview:
+    """Return a file's bytes: mapped if it is sealed, else copied."""
+    size = os.fstat(file.descriptor).st_size
     if not size:
         return memoryview(bytearray())
-    if block.sealed:
-        return memoryview(mmap.mmap(block.file, size, mmap.MAP_PRIVATE))
-    with os.fdopen(os.dup(block.file), "rb") as file:
-        file.seek(0)
-        return memoryview(bytearray(file.read()))
+    if file.is_sealed:
+        return memoryview(mmap.mmap(file.descriptor, size, mmap.MAP_PRIVATE))
+    with os.fdopen(os.dup(file.descriptor), "rb") as stream:
+        stream.seek(0)
+        return memoryview(bytearray(stream.read()))
 
 
-def _part(whole: memoryview, place: int, size: int) -> torch.UntypedStorage:
+def _slice_storage(data: memoryview, position: int, size: int) -> torch.UntypedStorage:
     if not size:
         return torch.UntypedStorage(0)  # type: ignore[no-untyped-call]
-    part = torch.frombuffer(whole, dtype=torch.uint8, count=size, offset=place)
+    part = torch.frombuffer(data, dtype=torch.uint8, count=size, offset=position)
     return part.untyped_storage()

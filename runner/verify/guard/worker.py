@@ -1,7 +1,7 @@
-"""The process that runs files of a directory that somebody else wrote, and says what they did.
+"""Runs the files of a foreign directory in a process of its own and reports what they did.
 
-It is a fork of the judge, which imports none of those files. What it says are claims: the judge
-makes each operation again. What it is asked for, `Worker` lists.
+The process is a fork of the judge, which imports none of those files. Its reports are claims, and
+the judge repeats each operation itself. `Worker` lists the requests.
 """
 
 import base64
@@ -36,9 +36,9 @@ from runner.verify.gates.self_test import (
     make_model,
 )
 from runner.verify.gates.weights import plain_tensors
-from runner.verify.guard.call_recording import Recorder, watching_calls
-from runner.verify.guard.sandbox import confine, installed
-from runner.verify.guard.shared_memory import Block, Memory, NotToldError
+from runner.verify.guard.call_recording import CallRecorder, record_components
+from runner.verify.guard.sandbox import confine, system_paths
+from runner.verify.guard.shared_memory import Memory, MemoryFile, NotToldError
 from runner.verify.guard.wire_format import (
     Channel,
     ConnectionLostError,
@@ -48,7 +48,7 @@ from runner.verify.guard.wire_format import (
     replace_tensor,
     tensor_at,
 )
-from runner.verify.guard.worker_client import TOLD, Apart
+from runner.verify.guard.worker_client import PUBLIC_NAMES, WorkerClient
 from runner.verify.layout import ORIGINAL, read_layout
 from runner.verify.loading_files import CannotJudge, Files, foreign_code
 from runner.verify.options import VerifyOptions
@@ -56,51 +56,53 @@ from runner.verify.runtime.operation_watch import Watch
 from runner.verify.runtime.random_blocks import RepeatedDraws
 from runner.verify.runtime.runner import ForwardRunner
 
-_ANSWERED = object()
-"""A request that another process has answered."""
-_LARGE = 8 << 20
+_ALREADY_ANSWERED = object()
+"""Marks a request that a forked process has answered already."""
+_SHAPES_ONLY_BYTES = 8 << 20
 """Bytes of inputs and weights from which on a forward may take longer than a fork."""
-_TWICE = 16 << 20
-"""Bytes from which on a weight is not kept besides what the judge was handed of it."""
+_SHARED_WEIGHT_BYTES = 16 << 20
+"""Bytes from which on a weight is replaced by the copy in shared memory that the judge gets."""
 
 
-def start(
-    directory: Path, options: VerifyOptions, aside: Path, name: str, *, whole: bool
+def start_worker(
+    directory: Path, options: VerifyOptions, scratch: Path, name: str, *, is_original: bool
 ) -> tuple[int, Channel]:
-    """Fork a worker; return its process and the channel to it. It may write to `name` in `aside`.
+    """Fork a worker; return its process id and the channel to it.
 
-    `whole`: it runs the problem's own file, which may read whatever this process may.
+    It may write to the folder `name` in `scratch`. `is_original`: it runs the problem's own file,
+    which may read whatever this process may.
     """
-    folder = aside / name
+    folder = scratch / name
     folder.mkdir()
-    mine, its = socket.socketpair()
+    judge_end, worker_end = socket.socketpair()
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process:
-        its.close()
-        return process, Channel(mine)
+        worker_end.close()
+        return process, Channel(judge_end)
     try:
-        gc.freeze()  # what the judge holds closes no file here: its number may be another's
-        mine.close()
-        keep = its.fileno()
+        # The judge's objects must not close files here: their numbers may belong to other files.
+        gc.freeze()
+        judge_end.close()
+        descriptor = worker_end.fileno()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115  (lives as long as this process)
         sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
-        os.closerange(3, keep)
-        os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-        os.setpgid(0, 0)  # what it starts ends with it
+        os.closerange(3, descriptor)
+        os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+        os.setpgid(0, 0)  # Killing the group also ends the processes that the files start.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if len([*Path("/proc/self/task").iterdir()]) != 1 or torch.get_num_threads() != 1:
-            torch.set_num_threads(1)  # threads of a pool do not survive a fork
-        sys.pycache_prefix = str(folder)  # bytecode beside a source is not its source
+            torch.set_num_threads(1)  # The threads of a pool do not survive a fork.
+        sys.pycache_prefix = str(folder)  # Bytecode next to a source may not be compiled from it.
         for name in ("TMPDIR", "MPLCONFIGDIR", "NUMBA_CACHE_DIR"):
             os.environ[name] = str(folder)
-        readable = None if whole else [*installed(), Path(__file__).parents[2], directory]
+        readable = None if is_original else [*system_paths(), Path(__file__).parents[2], directory]
         confine(folder, readable)
-        Worker(directory, options, Channel(its)).serve()
-    except BaseException:  # nothing may return into the judge's own code
+        Worker(directory, options, Channel(worker_end)).serve()
+    except BaseException:  # Nothing may return into the judge's own code.
         traceback.print_exc()
     finally:
         with contextlib.suppress(Exception):
@@ -110,55 +112,59 @@ def start(
 
 
 @contextlib.contextmanager
-def workers(directory: Path, options: VerifyOptions) -> Iterator[tuple[Apart, Apart]]:
-    """Processes for the components, and for the problem's own file and the device gate."""
+def run_workers(
+    directory: Path, options: VerifyOptions
+) -> Iterator[tuple[WorkerClient, WorkerClient]]:
+    """Yield clients of two workers: for components and the device gate, and for original.py."""
     memory = Memory()
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
-        begun: list[Apart] = []
+        clients: list[WorkerClient] = []
         try:
-            for name, whole in (("parts", False), ("original", True)):
-                process = start(directory, options, Path(folder), name, whole=whole)
-                begun.append(Apart(*process, memory))
-            parts, original = begun
+            for name, is_original in (("parts", False), ("original", True)):
+                process = start_worker(
+                    directory, options, Path(folder), name, is_original=is_original
+                )
+                clients.append(WorkerClient(*process, memory))
+            parts, original = clients
             yield parts, original
         finally:
-            for each in begun:
-                each.close()
+            for client in clients:
+                client.close()
 
 
 class Worker:
-    """Answers requests until the judge hangs up; each has a method of its own."""
+    """Answers requests until the judge closes the channel; each kind of request has a method."""
 
     def __init__(self, directory: Path, options: VerifyOptions, channel: Channel) -> None:
         self._directory, self._channel = directory, channel
-        self._bench = ForwardRunner(directory, options)
+        self._runner = ForwardRunner(directory, options)
         self._files = Files(directory)
         self._modules: list[ModuleType | LoadedProblem] = []
         self._models: dict[int, nn.Module] = {}
         self._slots: dict[int, list[list[str]]] = {}
-        """Of each model, the places of its weights and other tensors."""
-        self._built = 0
+        """Maps a model to the slots of its weights and other tensors."""
+        self._model_count = 0
         self._memory = Memory()
-        self._blocks: list[Block] = []
+        self._memory_files: list[MemoryFile] = []
 
     def serve(self) -> None:
-        """Answer until nobody asks."""
+        """Answer requests until the judge closes the channel."""
         with self._files:
             while True:
                 try:
-                    request, self._blocks = self._channel.receive()
+                    request, self._memory_files = self._channel.receive()
                 except ConnectionLostError:
                     return
-                answer = self._answer(request)
+                answer = self._answer_request(request)
                 if answer is not None:
-                    self._channel.send(answer, self._blocks)
+                    self._channel.send(answer, self._memory_files)
 
-    def _answer(self, request: Any) -> Any:
+    def _answer_request(self, request: Any) -> Any:
         try:
-            request["given"] = self._memory.read(request.pop("tensors", []), self._blocks)
-            self._blocks = []
+            request["given"] = self._memory.read(request.pop("tensors", []), self._memory_files)
+            self._memory_files = []
             answer = getattr(self, f"do_{request['do']}")(request)
-            return None if answer is _ANSWERED else {"ok": answer}
+            return None if answer is _ALREADY_ANSWERED else {"ok": answer}
         except MemoryError as error:
             return {"memory": str(error)}
         except CannotJudge as error:
@@ -178,9 +184,11 @@ class Worker:
             traceback.print_exc()
             return {"error": f"{request.get('what', 'it')}: {type(error).__name__}: {error}"}
 
-    def _with_tensors(self, answer: dict[str, Any], held: list[torch.Tensor]) -> dict[str, Any]:
+    def _attach_tensors(
+        self, answer: dict[str, Any], tensors: list[torch.Tensor]
+    ) -> dict[str, Any]:
         try:
-            answer["tensors"], self._blocks = self._memory.write(held)
+            answer["tensors"], self._memory_files = self._memory.write(tensors)
         except NotToldError as error:
             raise CannotJudge(f"holds {error}") from error
         except OSError as error:
@@ -188,56 +196,56 @@ class Worker:
         return answer
 
     @contextlib.contextmanager
-    def _computing(self, answer: dict[str, Any]) -> Iterator[None]:
-        """Tell what files compute while they are imported or a model is built."""
+    def _record_operations(self, answer: dict[str, Any]) -> Iterator[None]:
+        """Add the operations that files compute in the body to the answer."""
         watch = Watch(self._directory)
         with watch:
             yield
-        found = dict.fromkeys(computed_operations(watch))
-        answer["computed"] = [[name, where] for name, where in found if where != "elsewhere"]
+        operations = dict.fromkeys(computed_operations(watch))
+        answer["computed"] = [[name, line] for name, line in operations if line != "elsewhere"]
 
-    # What a judge asks for
+    # Requests of the judge
 
     def do_load(self, request: Any) -> Any:
-        """Run a file; which of its names there are."""
+        """Load a file and return which of the public names it has."""
         answer: dict[str, Any] = {}
-        with self._computing(answer):
+        with self._record_operations(answer):
             if request["step"]:
                 module = self._files.load_step(self._directory / request["step"])
             elif request["text"] is not None:
                 module = self._files.load_text(self._directory / request["file"], request["text"])
             else:
                 module = self._files.load(self._directory / request["file"])
-        return self._loaded(module, answer)
+        return self._add_module(module, answer)
 
-    def _loaded(self, module: ModuleType, answer: dict[str, Any]) -> Any:
+    def _add_module(self, module: ModuleType, answer: dict[str, Any]) -> Any:
         self._modules.append(module)
         names = vars(module)
         answer["module"] = len(self._modules) - 1
-        answer["names"] = [name for name in TOLD if name in names]
+        answer["names"] = [name for name in PUBLIC_NAMES if name in names]
         if "WEIGHTS" in names:
             try:
-                answer["weights"] = encode(names["WEIGHTS"], _no_tensor)
+                answer["weights"] = encode(names["WEIGHTS"], _refuse_tensor)
             except NotToldError as error:
                 answer["weights"] = f"{error}"
         return answer
 
     def do_problem(self, request: Any) -> Any:
-        """Run the problem's own file."""
-        with foreign_code(ORIGINAL, self._directory), self._bench.default_dtype(ORIGINAL):
+        """Load the problem's own file."""
+        with foreign_code(ORIGINAL, self._directory), self._runner.default_dtype(ORIGINAL):
             problem = load_problem(read_problem(self._directory / ORIGINAL))
         self._modules.append(problem)
         return {"module": len(self._modules) - 1, "packages": sorted(sys.modules)}
 
     def do_value(self, request: Any) -> Any:
-        """What a function without arguments returns."""
+        """Return the value of a function without arguments."""
         module = self._modules[request["module"]]
         with foreign_code(request["what"], self._directory):
-            return encode(vars(module)[request["name"]](), _no_tensor)
+            return encode(vars(module)[request["name"]](), _refuse_tensor)
 
     def do_inputs(self, request: Any) -> Any:
-        """Inputs, drawn from a seed."""
-        bench = self._seeded(request["number"])
+        """Return inputs that are drawn from a seed."""
+        runner = self._runner_with_seed(request["number"])
         module = self._modules[request["module"]]
 
         def get_inputs() -> Any:
@@ -249,60 +257,60 @@ class Worker:
                 raise CannotJudge(f"{request['file']}: get_inputs() returned {kind}, not a list")
             return tuple(inputs), {}
 
-        drawn = bench.draw(request["what"], get_inputs, 0, repeated=request["repeated"])
-        held: list[torch.Tensor] = []
-        told = encode(to_plain_containers(drawn), lambda tensor: _place(tensor, held))
-        return self._with_tensors({"inputs": told}, held)
+        drawn = runner.draw(request["what"], get_inputs, 0, repeated=request["repeated"])
+        tensors: list[torch.Tensor] = []
+        encoded = encode(to_plain_containers(drawn), lambda tensor: _index_tensor(tensor, tensors))
+        return self._attach_tensors({"inputs": encoded}, tensors)
 
     def do_build(self, request: Any) -> Any:
-        """Build a model; its modules and what they hold."""
-        bench, what = self._seeded(request["number"]), request["what"]
+        """Build a model; return its modules and tensors."""
+        runner, subject = self._runner_with_seed(request["number"]), request["what"]
         module, answer = self._modules[request["module"]], dict[str, Any]()
-        build = bench.build_bare if request["bare"] else bench.build
+        build = runner.build_bare if request["bare"] else runner.build
         if isinstance(module, LoadedProblem):
-            model, answer["computed"] = build(what, module.build, 0), []
+            model, answer["computed"] = build(subject, module.build, 0), []
         else:
-            with self._computing(answer):
-                model = build(what, lambda: _made(module, request["class"]), 0)
-        self._built += 1
-        number = self._built
+            with self._record_operations(answer):
+                model = build(subject, lambda: _make_component_model(module, request["class"]), 0)
+        self._model_count += 1
+        number = self._model_count
         self._models[number] = model
-        return self._described(model, number, answer)
+        return self._describe_model(model, number, answer)
 
-    def _described(self, model: nn.Module, number: int, answer: dict[str, Any]) -> Any:
-        held: list[torch.Tensor] = []
-        firsts: dict[int, str] = {}
+    def _describe_model(self, model: nn.Module, number: int, answer: dict[str, Any]) -> Any:
+        tensors: list[torch.Tensor] = []
+        first_paths: dict[int, str] = {}
         modules: list[list[Any]] = []
         weights: list[tuple[str, list[str], bool, int]] = []
         for path, module in model.named_modules(remove_duplicate=False):
-            first = firsts.setdefault(id(module), path)
+            first = first_paths.setdefault(id(module), path)
             file = None
             if first == path:
                 file = defining_file(module, self._directory, self._directory)
-            own = "forward" in vars(module)
-            modules.append([path, first, file, own])
+            has_own_forward = "forward" in vars(module)
+            modules.append([path, first, file, has_own_forward])
         kinds = (("parameter", model.named_parameters), ("buffer", model.named_buffers))
         for kind, named in kinds:
             for name, tensor in named(remove_duplicate=False):
                 path, _, leaf = name.rpartition(".")
-                stays = leaf not in model.get_submodule(path)._non_persistent_buffers_set
+                is_persistent = leaf not in model.get_submodule(path)._non_persistent_buffers_set
                 if tensor.layout is torch.strided:
-                    weights.append((kind, [name], stays, _place(tensor, held)))
+                    weights.append((kind, [name], is_persistent, _index_tensor(tensor, tensors)))
         for name, tensor in plain_tensors(model).items():
             if tensor.layout is torch.strided:
-                keys = list(self._keys(model, name))
-                weights.append(("plain", keys, True, _place(tensor, held)))
+                keys = list(self._tensor_keys(model, name))
+                weights.append(("plain", keys, True, _index_tensor(tensor, tensors)))
         self._slots[number] = [[kind, *keys] for kind, keys, _, _ in weights]
         answer |= {"model": number, "modules": modules, "weights": weights}
-        answer = self._with_tensors(answer, held)
-        mapped = self._memory.read(answer["tensors"], self._blocks)
-        for tensor, same in zip(held, mapped, strict=True):
-            if tensor.untyped_storage().nbytes() > _TWICE and not tensor.is_meta:
-                tensor.data = same.data
+        answer = self._attach_tensors(answer, tensors)
+        mapped = self._memory.read(answer["tensors"], self._memory_files)
+        for tensor, shared in zip(tensors, mapped, strict=True):
+            if tensor.untyped_storage().nbytes() > _SHARED_WEIGHT_BYTES and not tensor.is_meta:
+                tensor.data = shared.data
         return answer
 
-    def _keys(self, model: nn.Module, name: str) -> Iterator[str]:
-        """The path of the module that holds a tensor, then what leads to it from there."""
+    def _tensor_keys(self, model: nn.Module, name: str) -> Iterator[str]:
+        """Yield the path of the module that holds a tensor, then the keys that lead to it."""
         paths = {path for path, _ in model.named_modules()}
         parts = name.split(".")
         path = next(p for n in range(len(parts), -1, -1) if (p := ".".join(parts[:n])) in paths)
@@ -310,11 +318,11 @@ class Worker:
         yield from name[len(path) + 1 if path else 0 :].split(".")
 
     def do_device(self, request: Any) -> Any:
-        """Judge whether all files run on a device that is not the CPU; the gate's checks."""
+        """Run the device gate on all files; return its checks and warnings."""
         simulated_device()
         findings = Findings(lambda gate: None)
         layout = read_layout(self._directory)
-        DeviceGate(self._files, layout, self._bench, findings).judge()
+        DeviceGate(self._files, layout, self._runner, findings).judge()
         checks = findings.checks("device")
         return {
             "checks": [[check.component, check.verdict.value, check.reason] for check in checks],
@@ -322,94 +330,99 @@ class Worker:
         }
 
     def do_forget(self, request: Any) -> Any:
-        """Let a model go."""
+        """Release a model."""
         del self._models[request["model"]], self._slots[request["model"]]
 
     def do_forward(self, request: Any) -> Any:
-        """Run a model, or one of its modules, and tell everything that it did."""
-        whole = self._models[request["model"]]
-        given = request.pop("given")
-        self._set(whole, request, given)
-        inputs = given[: request["inputs"]]
-        del given
-        places = self._slots[request["model"]]
-        held = [*inputs, *filter(_is_tensor, (tensor_at(whole, place) for place in places))]
-        large = sum(tensor.nbytes for tensor in held) >= _LARGE
-        del held
-        if large and self._told_without_values(request, whole, inputs):
-            return _ANSWERED
-        return self._forward(request, whole, inputs)
+        """Run a model, or one of its modules, and return a recording of what it did."""
+        model = self._models[request["model"]]
+        tensors = request.pop("given")
+        self._update_weights(model, request, tensors)
+        inputs = tensors[: request["inputs"]]
+        del tensors
+        slots = self._slots[request["model"]]
+        all_tensors = [*inputs, *filter(_is_tensor, (tensor_at(model, slot) for slot in slots))]
+        is_large = sum(tensor.nbytes for tensor in all_tensors) >= _SHAPES_ONLY_BYTES
+        del all_tensors
+        if is_large and self._answer_from_shapes(request, model, inputs):
+            return _ALREADY_ANSWERED
+        return self._run_forward(request, model, inputs)
 
-    def _told_without_values(
-        self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]
+    def _answer_from_shapes(
+        self, request: Any, model: nn.Module, inputs: list[torch.Tensor]
     ) -> bool:
-        """Answer from shapes alone, if that can be: what it does is asked, and no numbers.
+        """Answer a forward from shapes alone, in a fork; return whether that was possible.
 
-        In a process of its own, for code that keeps what it computes: that is without numbers.
+        The judge asks which calls are made and needs no numbers. The fork keeps fake tensors out of
+        modules that store what they compute.
         """
         process = os.fork()
         if process:
             return os.waitpid(process, 0)[1] == 0
         try:
-            torch.set_num_threads(1)  # the others do not survive a fork
+            torch.set_num_threads(1)  # The other threads do not survive a fork.
             with FakeTensorMode(allow_non_fake_inputs=True) as fake:
-                for place in self._slots[request["model"]]:
-                    if _is_tensor(tensor := tensor_at(whole, place)):
-                        replace_tensor(whole, place, fake.from_tensor(tensor))
-                answer = self._forward(request, whole, [fake.from_tensor(t) for t in inputs])
-            self._channel.send({"ok": answer}, self._blocks)
-        except BaseException:  # whatever it is, the numbers are needed
+                for slot in self._slots[request["model"]]:
+                    if _is_tensor(tensor := tensor_at(model, slot)):
+                        replace_tensor(model, slot, fake.from_tensor(tensor))
+                answer = self._run_forward(request, model, [fake.from_tensor(t) for t in inputs])
+            self._channel.send({"ok": answer}, self._memory_files)
+        except BaseException:  # Whatever failed, the forward has to run with numbers.
             os._exit(1)
         os._exit(0)
 
-    def _forward(self, request: Any, whole: nn.Module, inputs: list[torch.Tensor]) -> Any:
-        model = whole.get_submodule(request["path"])
+    def _run_forward(self, request: Any, root: nn.Module, inputs: list[torch.Tensor]) -> Any:
+        model = root.get_submodule(request["path"])
         args, kwargs = (decode(request[name], inputs.__getitem__) for name in ("args", "kwargs"))
-        slots = [tensor_at(whole, slot) for slot in self._slots[request["model"]]]
-        known = dict(enumerate(inputs))
+        slots = [tensor_at(root, slot) for slot in self._slots[request["model"]]]
+        known_tensors = dict(enumerate(inputs))
         for n, tensor in enumerate(slots):
-            if isinstance(tensor, torch.Tensor) and not any(tensor is t for t in known.values()):
-                known[len(inputs) + n] = tensor
-        before = set(known)
+            if isinstance(tensor, torch.Tensor) and not any(
+                tensor is t for t in known_tensors.values()
+            ):
+                known_tensors[len(inputs) + n] = tensor
+        before = set(known_tensors)
         folder = self._directory / request["children"] if request["children"] else None
         components = find_components(model, folder, self._directory) if folder else {}
         first = len(inputs) + len(slots)
-        recorder = Recorder(self._directory, known, first, functions=request["functions"])
-        whole.train(request["training"])
-        self._seed(request)
+        recorder = CallRecorder(
+            self._directory, known_tensors, first, functions=request["functions"]
+        )
+        root.train(request["training"])
+        self._seed_generators(request)
         with (
             foreign_code(request["what"], self._directory),
             torch.set_grad_enabled(request["gradients"]),
-            self._bench.default_dtype(request["what"]),
-            watching_calls(recorder, components),
+            self._runner.default_dtype(request["what"]),
+            record_components(recorder, components),
         ):
             dtype = str(torch.get_default_dtype()).removeprefix("torch.")
-            with recorder.recording():
+            with recorder.record_forward():
                 output = to_plain_containers(model(*args, **kwargs))
-            told = recorder.outputs(output)
+            encoded = recorder.encode_output(output)
         rebound = []
         for n, slot in enumerate(self._slots[request["model"]]):
-            now = tensor_at(whole, slot)
-            if now is not slots[n] and isinstance(now, torch.Tensor):
-                rebound.append([n, recorder.number(now)])
-        del output, args, kwargs, inputs, known, slots
+            current = tensor_at(root, slot)
+            if current is not slots[n] and isinstance(current, torch.Tensor):
+                rebound.append([n, recorder.number_tensor(current)])
+        del output, args, kwargs, inputs, known_tensors, slots
         answer = {
             "items": recorder.items,
-            "output": told,
+            "output": encoded,
             "dtype": dtype,
             "rebound": rebound,
-            "again": recorder.same_for_other_values,
-            "kept": recorder.kept(before),
+            "again": recorder.value_independent,
+            "kept": recorder.list_retained(before),
         }
-        return self._with_tensors(answer, recorder.given)
+        return self._attach_tensors(answer, recorder.new_tensors)
 
-    def _set(self, model: nn.Module, request: Any, given: list[torch.Tensor]) -> None:
+    def _update_weights(self, model: nn.Module, request: Any, tensors: list[torch.Tensor]) -> None:
         """Give a model the weights that changed."""
-        for slot, n in zip(request["slots"], request["values"], strict=True):
-            place = self._slots[request["model"]][slot]
-            put_tensor(model, place, given[n])
+        for index, n in zip(request["slots"], request["values"], strict=True):
+            slot = self._slots[request["model"]][index]
+            put_tensor(model, slot, tensors[n])
 
-    def _seed(self, request: Any) -> None:
+    def _seed_generators(self, request: Any) -> None:
         torch.manual_seed(request["number"])
         random.seed(request["number"])
         if numpy := sys.modules.get("numpy"):
@@ -417,13 +430,13 @@ class Worker:
         state = bytearray(base64.b64decode(request["state"]))
         torch.set_rng_state(torch.frombuffer(state, dtype=torch.uint8))
 
-    def _seeded(self, number: int) -> ForwardRunner:
-        options = replace(self._bench.options, seed=number)
-        return ForwardRunner(self._directory, options, dtypes=self._bench.dtypes)
+    def _runner_with_seed(self, number: int) -> ForwardRunner:
+        options = replace(self._runner.options, seed=number)
+        return ForwardRunner(self._directory, options, dtypes=self._runner.dtypes)
 
 
-def _made(module: ModuleType, name: str) -> Any:
-    """A model of a component or of a parent that is put together of them."""
+def _make_component_model(module: ModuleType, name: str) -> Any:
+    """Return a model of a component, or of a parent that is composed of components."""
     names = vars(module)
     arguments = None if name == "ComposedModel" else names.get("get_init_inputs")
     with RepeatedDraws():
@@ -434,13 +447,13 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
-def _place(tensor: torch.Tensor, held: list[torch.Tensor]) -> int:
-    for n, other in enumerate(held):
-        if other is tensor:
+def _index_tensor(tensor: torch.Tensor, known_tensors: list[torch.Tensor]) -> int:
+    for n, candidate in enumerate(known_tensors):
+        if candidate is tensor:
             return n
-    held.append(tensor)
-    return len(held) - 1
+    known_tensors.append(tensor)
+    return len(known_tensors) - 1
 
 
-def _no_tensor(tensor: torch.Tensor) -> Any:
+def _refuse_tensor(tensor: torch.Tensor) -> Any:
     raise NotToldError("Tensor")

@@ -52,13 +52,15 @@ class ForwardObservation:
 class StandaloneCheck(Protocol):
     """Runs files by themselves, in processes without kdrun, and compares the results."""
 
-    def beside(self, file: str, model: nn.Module, inputs: Inputs) -> Callable[[Any], None] | None:
+    def start_run(
+        self, file: str, model: nn.Module, inputs: Inputs
+    ) -> Callable[[Any], None] | None:
         """Prepare for a model's run here; return a function that takes its output, or None."""
 
-    def original_built(self, model: nn.Module, trial: int) -> None:
+    def record_original_model(self, model: nn.Module, trial: int) -> None:
         """Take note of the original's weights for the seed of a trial."""
 
-    def listening(self, composed: nn.Module) -> AbstractContextManager[None]:
+    def watch_kernel_outputs(self, composed: nn.Module) -> AbstractContextManager[None]:
         """Listen, in the body, to the outputs of kernels in the composed model."""
 
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
@@ -173,9 +175,9 @@ class ForwardRunner:
         listening: AbstractContextManager[None] = nullcontext()
         file = label.partition(":")[0]
         if self.standalone and trial == self.last_trial:
-            take_output = self.standalone.beside(file, model, inputs)
+            take_output = self.standalone.start_run(file, model, inputs)
         if self.standalone and trial == 0 and file == COMPOSITION_TEST:
-            listening = self.standalone.listening(model)
+            listening = self.standalone.watch_kernel_outputs(model)
         self.seed(trial)
         if watch:
             watch.register_inputs(list(inputs))
