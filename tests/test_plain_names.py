@@ -48,7 +48,11 @@ def test_no_module_is_called_by_a_word_that_says_nothing() -> None:
     assert [name_of(path) for path in FILES if path.stem in BANNED] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+EMITTED = RUNNER / "emit" / "checks.py"
+"""This file is copied into each decomposition, whose text is kept as it is."""
+
+
+@pytest.mark.parametrize("path", [file for file in FILES if file != EMITTED], ids=name_of)
 def test_no_function_is_called_by_a_word_that_says_nothing(path: Path) -> None:
     names = [f"{node.name}:{node.lineno}" for node in definitions(path)]
     assert [name for name in names if name.partition(":")[0].strip("_") in BANNED] == []

@@ -64,7 +64,7 @@ class Row(Document):
     repeats: list[Repeat] = Field(default_factory=list)
     """The attempts before the last one, in order; the row itself describes the last one."""
     artifact_prefix: str | None = None
-    """Where the problem's files are, relative to the output directory or to the run's store; absent
+    """Place of the problem's files, relative to the output directory or to the run's store; absent
     if nothing was written."""
     result_sha256: str | None = None
     """sha256 of the problem's result.json."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from runner.emit.code.module_choice import ModuleCall, module_call
+from runner.emit.code.module_choice import ModuleChoice, module_call
 from runner.emit.code.operation_code import Expression, literal, spell
 from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec
 from runner.graph.normalize import normalize
@@ -164,7 +164,7 @@ def get_init_inputs():
     return normalize(capture(read_problem(folder / "one.py"), mode))
 
 
-def found(graph: Graph, **options: Any) -> tuple[Operation, ModuleCall | None]:
+def found(graph: Graph, **options: Any) -> tuple[Operation, ModuleChoice | None]:
     """The only operation that is not a view or a creation, and its module."""
 
     def is_state(name: str) -> bool:
@@ -199,7 +199,7 @@ def given(arg: Arg, tensors: dict[str, torch.Tensor]) -> Any:
     return tensors[arg.name] if isinstance(arg, Ref) else arg
 
 
-def built(call: ModuleCall, tensors: dict[str, torch.Tensor]) -> nn.Module:
+def built(call: ModuleChoice, tensors: dict[str, torch.Tensor]) -> nn.Module:
     """The module with its weights; each state that it has is mapped or said to be extra."""
     text = ", ".join(f"{name}={value}" for name, value in call.arguments)
     module = eval(f"nn.{call.cls}({text})", {"nn": nn, "torch": torch}).eval()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 
-from runner.emit.code.module_choice import ModuleCall, module_call
+from runner.emit.code.module_choice import ModuleChoice, module_call
 from runner.emit.code.operation_code import Expression
 from runner.emit.inputs.tensor_recipes import RecipeWriter
 from runner.emit.naming.value_names import RESERVED, identifier, make_unique, relative_path
@@ -75,7 +75,7 @@ class ModuleAttributes:
                 f"self.{_attribute_expression(weight.local)} = self.{_attribute_expression(first)}"
             )
 
-    def use_module(self, op: Operation) -> tuple[str, ModuleCall] | None:
+    def use_module(self, op: Operation) -> tuple[str, ModuleChoice] | None:
         """Return (attribute, call) of the nn module that runs an operation, None if there is none.
 
         The module is made on its first use.
@@ -91,7 +91,7 @@ class ModuleAttributes:
             self._make_module(attribute, call)
         return self._modules[key], call
 
-    def _module_name(self, call: ModuleCall, op: Operation) -> str:
+    def _module_name(self, call: ModuleChoice, op: Operation) -> str:
         path = self._weight_path(call.weights[0][1], op).rpartition(".")[0] if call.weights else ""
         return (not self.name_by_class and self._relative_name(path)) or snake_case(call.cls)
 
@@ -115,7 +115,7 @@ class ModuleAttributes:
             pieces = pieces[1:]
         return "" if pieces[0].isdigit() else "_".join(pieces)
 
-    def _make_module(self, attribute: str, call: ModuleCall) -> None:
+    def _make_module(self, attribute: str, call: ModuleChoice) -> None:
         arguments = ", ".join(f"{name}={value}" for name, value in call.arguments)
         self.init_lines.append(f"self.{attribute} = nn.{call.cls}({arguments})")
         for name, value in call.weights:

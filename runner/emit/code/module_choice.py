@@ -13,7 +13,7 @@ from runner.graph.ir import Arg, Operation, Ref, Symbol, TensorSpec, references
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleCall:
+class ModuleChoice:
     """A `torch.nn` module and the call of it that runs an operation."""
 
     cls: str
@@ -61,7 +61,7 @@ class _Site:
         inputs: tuple[Arg, ...],
         extra: tuple[str, ...] = (),
         unpack: str = "{}",
-    ) -> ModuleCall | None:
+    ) -> ModuleChoice | None:
         """Return the module call; None if a weight is computed, or the module would change it.
 
         A module makes contiguous floating-point weights of one dtype.
@@ -82,7 +82,7 @@ class _Site:
         arguments = tuple(
             (n, _python_text(v)) for n, v, default in settings_with_dtype if v != default
         )
-        return ModuleCall(cls, arguments, tuple(owned), inputs, extra, unpack)
+        return ModuleChoice(cls, arguments, tuple(owned), inputs, extra, unpack)
 
 
 def module_call(
@@ -91,7 +91,7 @@ def module_call(
     is_state: Callable[[str], bool],
     *,
     training: bool = False,
-) -> ModuleCall | None:
+) -> ModuleChoice | None:
     """Return the module call that runs exactly this operation, None if there is none.
 
     `training` is the mode in which the module will be called.
@@ -126,7 +126,7 @@ def _collapse_equal(arg: Arg) -> Arg:
 # --- contractions ---------------------------------------------------------------------------------
 
 
-def _linear(site: _Site) -> ModuleCall | None:
+def _linear(site: _Site) -> ModuleChoice | None:
     weight, bias = site.arg("weight"), site.arg("bias")
     if len(shape := site.shape(weight)) != 2:
         return None
@@ -142,7 +142,7 @@ def _linear(site: _Site) -> ModuleCall | None:
     )
 
 
-def _bilinear(site: _Site) -> ModuleCall | None:
+def _bilinear(site: _Site) -> ModuleChoice | None:
     weight, bias = site.arg("weight"), site.arg("bias")
     out, first, second = site.shape(weight)
     return site.module(
@@ -158,7 +158,7 @@ def _bilinear(site: _Site) -> ModuleCall | None:
     )
 
 
-def _conv(site: _Site) -> ModuleCall | None:
+def _conv(site: _Site) -> ModuleChoice | None:
     weight, bias, groups = site.arg("weight"), site.arg("bias"), site.arg("groups", 1)
     shape = site.shape(weight)
     assert isinstance(groups, int)
@@ -196,7 +196,7 @@ def _conv(site: _Site) -> ModuleCall | None:
 # --- normalisation --------------------------------------------------------------------------------
 
 
-def _batch_norm(site: _Site) -> ModuleCall | None:
+def _batch_norm(site: _Site) -> ModuleChoice | None:
     source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
     mean, var, training = site.arg("running_mean"), site.arg("running_var"), site.arg("training")
     shape = site.shape(source)
@@ -220,7 +220,7 @@ def _batch_norm(site: _Site) -> ModuleCall | None:
     )
 
 
-def _instance_norm(site: _Site) -> ModuleCall | None:
+def _instance_norm(site: _Site) -> ModuleChoice | None:
     source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
     mean, var, uses_input_stats = (
         site.arg("running_mean"),
@@ -248,7 +248,7 @@ def _instance_norm(site: _Site) -> ModuleCall | None:
     )
 
 
-def _layer_norm(site: _Site) -> ModuleCall | None:
+def _layer_norm(site: _Site) -> ModuleChoice | None:
     weight, bias, shape = site.arg("weight"), site.arg("bias"), site.arg("normalized_shape")
     if weight is None and bias is not None:
         return None
@@ -269,7 +269,7 @@ def _unwrap_single(arg: Arg) -> Arg:
     return arg[0] if isinstance(arg, tuple) and len(arg) == 1 else arg
 
 
-def _rms_norm(site: _Site) -> ModuleCall | None:
+def _rms_norm(site: _Site) -> ModuleChoice | None:
     weight = site.arg("weight")
     return site.module(
         "RMSNorm",
@@ -283,7 +283,7 @@ def _rms_norm(site: _Site) -> ModuleCall | None:
     )
 
 
-def _group_norm(site: _Site) -> ModuleCall | None:
+def _group_norm(site: _Site) -> ModuleChoice | None:
     weight, bias, source = site.arg("weight"), site.arg("bias"), site.arg("input")
     if (weight is None) != (bias is None):
         return None
@@ -303,7 +303,7 @@ def _group_norm(site: _Site) -> ModuleCall | None:
 # --- tables and slopes ----------------------------------------------------------------------------
 
 
-def _embedding(site: _Site) -> ModuleCall | None:
+def _embedding(site: _Site) -> ModuleChoice | None:
     weight, padding = site.arg("weight"), site.arg("padding_idx", -1)
     if len(shape := site.shape(weight)) != 2:
         return None
@@ -321,7 +321,7 @@ def _embedding(site: _Site) -> ModuleCall | None:
     )
 
 
-def _prelu(site: _Site) -> ModuleCall | None:
+def _prelu(site: _Site) -> ModuleChoice | None:
     weight = site.arg("weight")
     if len(shape := site.shape(weight)) != 1:
         return None
@@ -347,7 +347,7 @@ _CELLS: dict[str, tuple[str, int, Settings, str]] = {
 }
 
 
-def _recurrent(site: _Site) -> ModuleCall | None:
+def _recurrent(site: _Site) -> ModuleChoice | None:
     cls, gates, settings, unpack = _RECURRENT[site.op.name]
     source, state, params = site.arg("input"), site.arg("hx"), site.arg("params")
     if not site.op.target.endswith(".input") or not isinstance(params, tuple) or not params:
@@ -390,7 +390,7 @@ def _recurrent(site: _Site) -> ModuleCall | None:
     )
 
 
-def _cell(site: _Site) -> ModuleCall | None:
+def _cell(site: _Site) -> ModuleChoice | None:
     cls, gates, settings, unpack = _CELLS[site.op.name]
     source, state, weight = site.arg("input"), site.arg("hx"), site.arg("w_ih")
     bias_ih, bias_hh = site.arg("b_ih"), site.arg("b_hh")
@@ -416,7 +416,7 @@ def _cell(site: _Site) -> ModuleCall | None:
     )
 
 
-_MODULES: dict[str, Callable[[_Site], ModuleCall | None]] = {
+_MODULES: dict[str, Callable[[_Site], ModuleChoice | None]] = {
     "linear": _linear,
     "bilinear": _bilinear,
     **{f"conv{n}d": _conv for n in (1, 2, 3)},

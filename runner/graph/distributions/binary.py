@@ -70,7 +70,7 @@ def _masked_fill(values: Values, op: Operation) -> Distribution:
     return _select(values, mask, value, x)
 
 
-def _where(values: Values, op: Operation) -> Distribution:
+def _select_elements(values: Values, op: Operation) -> Distribution:
     condition, if_true, if_false = op.args[0], op.args[1], op.args[2]
     return _select(values, condition, if_true, if_false)
 
@@ -118,7 +118,7 @@ def _or(values: Values, op: Operation) -> Distribution:
 
 BINARY: dict[str, Rule] = {
     "add": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "div": _div,
-    "where": _where, "masked_fill": _masked_fill,
+    "where": _select_elements, "masked_fill": _masked_fill,
     "eq": _compare, "ne": _compare, "lt": _compare, "le": _compare, "gt": _compare,
     "ge": _compare, "bitwise_not": _not, "logical_not": _not, "bitwise_and": _and,
     "__and__": _and, "logical_and": _and, "bitwise_or": _or, "__or__": _or, "logical_or": _or,
