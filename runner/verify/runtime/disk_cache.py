@@ -46,7 +46,7 @@ class DigestedTensor(OffloadedTensor):
         """Raise MissingValuesError: the values are not stored."""
         raise MissingValuesError
 
-    def agrees(self, actual: torch.Tensor) -> Difference:
+    def compare_without_values(self, actual: torch.Tensor) -> Difference:
         """Return the difference if all bits are equal; raise MissingValuesError if not."""
         if any(a != b for a, b in zip(self.digests, digests_of(actual), strict=True)):
             raise MissingValuesError
