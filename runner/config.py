@@ -266,7 +266,8 @@ class Settings(BaseSettings):
     only_failed: bool = False
     """Whether to run only problems that have a result other than passed."""
     resume: bool = True
-    """Whether to skip problems that passed before with the same source, options and version."""
+    """Whether to skip problems that passed before with the same source, options and version;
+    `--no-resume` runs them again."""
 
 
 def load_settings(flags: Mapping[str, Any], config: Path | None = None) -> Settings:

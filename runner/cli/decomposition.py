@@ -44,7 +44,7 @@ from runner.errors import INTERRUPTED, UsageError
 @click.option(
     "--start", type=int, help="Number of selected problems to skip, in their order; default 0."
 )
-@click.option("--count", type=int, help="Most problems to take after those; default all.")
+@click.option("--count", type=int, help="Most problems to run, after --start; default all.")
 @DATA
 @OUTPUT
 @STORE
@@ -58,7 +58,7 @@ from runner.errors import INTERRUPTED, UsageError
     "--send-credentials",
     is_flag=True,
     default=None,
-    help="Give the cluster this environment's AWS_* credentials.",
+    help="With --on-cluster: send this environment's AWS_* variables to that cluster.",
 )
 @click.option("--num-cpus", type=float, help="CPUs for each problem; default 1.")
 @click.option("--num-gpus", type=float, help="GPUs for each problem, such as 1 or 0.5; default 0.")
@@ -69,7 +69,7 @@ from runner.errors import INTERRUPTED, UsageError
     "--wait-for-nodes",
     is_flag=True,
     default=None,
-    help="Let a problem that no node can hold wait for one that can: for clusters that grow.",
+    help="Wait for a larger node, as an autoscaling cluster adds, instead of too_large.",
 )
 @click.option(
     "--retries",

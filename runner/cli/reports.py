@@ -148,7 +148,7 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option(
     "--with-inputs",
     is_flag=True,
-    help="Store the inputs in the export that FlashInfer-Bench cannot draw; they may be large.",
+    help="With --export: also store inputs that FlashInfer-Bench cannot draw itself (large).",
 )
 @CONFIG
 @JSON

@@ -144,7 +144,7 @@ def _find_paths(
 def runs_table(manifests: Sequence[Manifest]) -> Table:
     """Return a table of runs with their states."""
     shown = new_table()
-    for name in ("run", "state", "started", "last word", "passed", "other", "left"):
+    for name in ("run", "state", "started", "last update", "passed", "other", "left"):
         shown.add_column(name, justify="right" if name in ("passed", "other", "left") else "left")
     for manifest in manifests:
         passed = manifest.counts.get("passed", 0)

@@ -26,7 +26,7 @@ __all__ = ["Kernel", "module_candidates", "recognize"]
 def recognize(graph: Graph) -> tuple[Kernel, ...]:
     """Group the operations of a graph into kernels.
 
-    requires: a normalised graph. ensures: every operation that computes is in exactly one kernel,
+    The graph must be normalised. Afterwards each operation that computes is in exactly one kernel,
     each kernel reads only values that earlier ones made, and views outside of kernels move no data.
     """
     grouping = Grouping(Flow(graph))

@@ -1,7 +1,8 @@
 """Lists how authors spell the operations of the field in primitives: one row for each spelling.
 
-`runner.graph.recognition.formula_notation` describes the notation; `[...]` may be missing. Rows
-further up win. A call of an operation that has rows of its own stands for each of its spellings.
+`formula_notation` describes the notation; a part in `[...]` is optional. If two rows match the same
+operations, the upper one names the kernel. A call of a function that `formula_search` expands also
+matches each spelling of that function.
 """
 
 from runner.graph.recognition.formulas.activations import ACTIVATIONS, GATED
