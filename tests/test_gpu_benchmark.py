@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[1]
 SAMPLES = ("level1/matrix_vector", "level1/silu", "level2/residual_rms_norm")
 

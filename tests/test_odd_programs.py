@@ -12,6 +12,8 @@ from runner.problems import read_problem
 from runner.tree.document import Tree
 from runner.verify import VerifyOptions, verify
 
+pytestmark = pytest.mark.long
+
 FILE = """\
 from dataclasses import dataclass
 

@@ -75,6 +75,7 @@ def decomposed(tmp_path: Path) -> Decomposed:
     return decompose
 
 
+@pytest.mark.long
 def test_inputs_that_the_model_refuses_are_an_error_of_the_problem(
     decomposed: Decomposed, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from runner.store.directory import DirectoryStore
 from runner.verify import VerifyOptions, verify
 from tests.store.documents import manifest, row
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:

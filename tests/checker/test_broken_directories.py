@@ -13,6 +13,8 @@ from checker.rules import check
 from runner.emit import decompose
 from runner.problems import read_problem
 
+pytestmark = pytest.mark.long
+
 PROBLEM = """
 import torch
 from torch import nn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from checker.running import build, owned_by
 from runner.emit import decompose
 from runner.graph import Mode
 from runner.problems import read_problem
+
+pytestmark = pytest.mark.long
 
 LEVELS = ["level1", "level2", "level3", "own"]
 

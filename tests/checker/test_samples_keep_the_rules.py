@@ -12,6 +12,8 @@ import pytest
 from runner.emit import decompose
 from runner.problems import read_problem
 
+pytestmark = pytest.mark.long
+
 TESTS = Path(__file__).parents[1]
 SAMPLES = TESTS.parent / "data" / "samples"
 

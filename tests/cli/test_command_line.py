@@ -194,6 +194,7 @@ def test_a_problem_that_is_broken_exits_with_1_and_says_its_line(kdrun: Kdrun) -
     assert "error  custom/broken: SyntaxError: invalid syntax (line 2)" in ended.out
 
 
+@pytest.mark.long
 def test_decompose_and_verify_print_json_and_nothing_else(kdrun: Kdrun) -> None:
     problem = str(ROOT / "data/samples/level2/linear_gelu.py")
     done = kdrun("decompose", problem, "--json")
@@ -261,6 +262,7 @@ def test_an_error_of_the_system_that_names_no_file_keeps_its_traceback(
         kdrun("status")
 
 
+@pytest.mark.long
 def test_power_lists_wrong_kernels_where_it_is_told_to(kdrun: Kdrun) -> None:
     done = kdrun("decompose", str(ROOT / "data/samples/level2/linear_gelu.py"), "--power")
     assert done.code == 0, done

@@ -12,6 +12,8 @@ from commands import KDRUN
 
 from runner.tree.document import Tree
 
+pytestmark = pytest.mark.long
+
 PACKAGE = {
     "__init__.py": "",
     "config.py": """\

@@ -14,6 +14,8 @@ import pytest
 from runner.batch.child.child_process import Request, close_fork_server, run_child
 from tests.cli.conftest import Kdrun
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parents[1]
 SAMPLES = HERE.parent / "data/samples"
 ON_DEVICE = ("--device", "accel")

@@ -77,6 +77,7 @@ def test_every_command_is_one(
     found.make_context(found.name, arguments, parent=context)
 
 
+@pytest.mark.long
 def test_its_commands_work_in_the_order_in_which_they_stand(tmp_path: Path, server: Server) -> None:
     """A newcomer copies them one after the other, with files of their own where it says "my"."""
     shutil.copytree(ROOT / "data/samples", tmp_path / "data/samples")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 Kdrun = Callable[..., subprocess.CompletedProcess[str]]
 LEFT_OUT = ("ray", "boto3", "botocore", "s3transfer")

@@ -15,6 +15,8 @@ from runner.prompts import Facts
 from runner.store.result import ProblemResult
 from runner.tree.document import Tree
 
+pytestmark = pytest.mark.long
+
 
 def done(attempt: Attempt) -> ProblemResult:
     assert attempt.result is not None

@@ -21,6 +21,8 @@ from runner.tree.interface import Program
 from runner.tree.partition import partition
 from runner.tree.workload import digest
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("what", MODELS)
 @pytest.mark.parametrize("level", ["level1", "level2", "level3"])

@@ -167,6 +167,7 @@ def test_numbers_written_down_are_the_same_to_the_last_bit(dtype: str) -> None:
     assert tensor_literal(numbers) is None
 
 
+@pytest.mark.long
 def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write: Write) -> None:
     problem = write("return torch.tensor([i / 7 for i in range(19999)])[:8] * x")
     with pytest.raises(CaptureError) as refused:

@@ -14,6 +14,8 @@ from runner.graph import Graph, estimate_problem
 from runner.graph.peak_memory import Peak, estimate_graph, estimate_peak
 from runner.graph.workspace_memory import estimate_workspace
 
+pytestmark = pytest.mark.long
+
 
 def scratch_of(graph: Graph) -> tuple[int, int]:
     """Resident and allocated, of the program's one operation that takes any."""

@@ -21,6 +21,8 @@ from runner.report.kernelbench import limits, precision, problem_text
 from runner.report.subject import Subject, find_subject
 from runner.tree.document import Node, Tree
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "data/samples"
 SOME = select_problems(DataRoot(SAMPLES, "samples"))[::4]  # all 71 take half a minute

@@ -13,6 +13,8 @@ from runner.report.catalogue import choose_workloads, collect_workloads
 from runner.report.measure import measure
 from runner.report.subject import find_subject
 
+pytestmark = pytest.mark.long
+
 
 def test_the_median_is_not_moved_by_an_outlier_which_is_counted() -> None:
     told = stopwatch.summarise_times([1.0, 1.01, 0.99, 1.0, 9.0])

@@ -18,6 +18,8 @@ from runner.tree.interface import Program
 from runner.tree.partition import partition
 from runner.tree.workload import digest, workloads
 
+pytestmark = pytest.mark.long
+
 MODEL = """
 class Model(nn.Module):
     def __init__(self):

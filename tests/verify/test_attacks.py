@@ -6,6 +6,8 @@ from attacks import wrong_relu as wrong
 from changing_files import CONV, RELU, at_import, in_forward
 from decompositions_of_expressions import lone
 
+pytestmark = pytest.mark.long
+
 FORGED = Attacks()
 EDITED = Attacks()
 PASSED = "{'status': 'passed', 'verdict': 'passed', 'gates': [], 'first_failure': None}"

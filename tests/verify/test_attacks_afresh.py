@@ -5,6 +5,8 @@ from attacks import Attacks, assert_caught
 from changing_files import RELU, at_import, in_forward
 from decompositions_of_expressions import lone
 
+pytestmark = pytest.mark.long
+
 AFRESH = Attacks()
 
 

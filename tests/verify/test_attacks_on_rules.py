@@ -10,6 +10,8 @@ from changing_files import COMPOSED, CONV, FUSION, RELU, STEP, TREE, in_forward
 from decompositions_of_expressions import LINEAR, NORM, SOFTMAX, TANH, line, lone
 from decompositions_of_expressions import RELU as RELU_STAGE
 
+pytestmark = pytest.mark.long
+
 KERNEL = "level_0_kernel/kernel.py"
 BELIEVED = Attacks()
 LEVELS = Attacks()

@@ -8,6 +8,8 @@ import pytest
 from attacks import HERE, Attacks, assert_caught, doubled_and_halved, right_where
 from changing_files import COMPOSED, CONV, REFACTORED, RELU, at_import, in_forward
 
+pytestmark = pytest.mark.long
+
 HIDDEN = Attacks()
 THROUGH_FILES = Attacks()
 SHARED = f"kdrun-attack-{os.getpid()}"

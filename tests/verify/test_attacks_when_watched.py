@@ -4,6 +4,8 @@ import pytest
 from attacks import WRONG, Attacks, assert_caught, right_where
 from changing_files import RELU, RIGHT, at_import, in_forward
 
+pytestmark = pytest.mark.long
+
 KNOWING = Attacks()
 
 

@@ -17,6 +17,8 @@ from runner.verify.loading_files import Files
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import ForwardRunner, disable_fused_paths
 
+pytestmark = pytest.mark.long
+
 IN_THIS_PROCESS = True
 
 KERNEL, STEP = "level_0_kernel/relu.py", "steps/step_1_conv_relu_to_kernel/refactored.py"

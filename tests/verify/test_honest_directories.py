@@ -8,6 +8,8 @@ from decompositions_of_expressions import LINEAR, NORM, SOFTMAX, TANH, line, lon
 from decompositions_of_expressions import RELU as RELU_STAGE
 from verdicts import assert_passes
 
+pytestmark = pytest.mark.long
+
 INIT = "self.conv = Conv2d()\n        self.relu = Relu()"
 BODY = "x = self.conv(x)\n        return self.relu(x)"
 HEAD = "    def forward(self, x):"

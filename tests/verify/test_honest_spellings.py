@@ -6,6 +6,8 @@ import pytest
 from decompositions_of_expressions import lone
 from verdicts import assert_passes
 
+pytestmark = pytest.mark.long
+
 TWO = {"inputs": ("torch.randn(4, 16)",) * 2, "shapes": ((4, 16),) * 2}
 LINEAR = {"init": "self.op = nn.Linear(16, 16)", "weights": ("op.weight", "op.bias")}
 NORM = {"init": "self.op = nn.LayerNorm(16)", "weights": ("op.weight", "op.bias")}

@@ -7,6 +7,8 @@ import pytest
 from changing_files import COMPOSED, CONV, RIGHT, STEP, at_import, in_forward
 from verdicts import assert_passes
 
+pytestmark = pytest.mark.long
+
 KERNELS = {}
 
 

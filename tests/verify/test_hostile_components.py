@@ -11,6 +11,8 @@ from files_by_hand import component, composed, node
 
 from runner.verify.gates import compare
 
+pytestmark = pytest.mark.long
+
 STEP = "steps/step_1_conv_relu_to_kernel"
 COMPOSED = "verification/composition_test.py"
 RELU = "level_0_kernel/relu.py"

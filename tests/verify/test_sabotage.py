@@ -8,6 +8,8 @@ import pytest
 
 from runner.verify import VerifyOptions, verify
 
+pytestmark = pytest.mark.long
+
 IN_THIS_PROCESS = True
 
 STEP = "steps/step_1_conv_relu_to_kernel"

@@ -5,6 +5,8 @@ from verdicts import assert_passes
 
 from runner.verify import VerifyOptions, verify
 
+pytestmark = pytest.mark.long
+
 LARGE = {"gpt_oss", "gpt_oss_gathered", "mobilenet", "swin", "unet", "densenet", "resnet", "vgg"}
 """Their operations are in the others too, and they take seconds longer."""
 
