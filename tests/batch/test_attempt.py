@@ -167,7 +167,9 @@ def test_an_estimate_says_how_much_one_forward_pass_needs(task: Make, log: Path)
         ("exit", "crashed", "its process ended with exit code 5 in 'capture'"),
         ("silent_exit", "crashed", "its process ended with exit code 0 in 'capture'"),
         ("kill_parent", "crashed", "its process was killed by SIGKILL in 'capture'"),
-        ("hang", "timeout", "not finished after 3 s, in 'capture'"),
+        pytest.param(
+            *("hang", "timeout", "not finished after 3 s, in 'capture'"), marks=pytest.mark.long
+        ),
         ("sys_exit", "error", "SystemExit: 0 (line "),
         ("memory", "too_large", "needs more than 0.5 GiB in 'capture', the largest node has 4.0"),
     ],
