@@ -86,7 +86,7 @@ BUILTINS = {
 EXCEPTIONS = {
     name
     for name, value in vars(builtins).items()
-    if isinstance(value, type) and issubclass(value, Exception)
+    if isinstance(value, type) and issubclass(value, BaseException)
 }
 TEXT_BUILTINS = {"str", "type", "repr", "set", "frozenset", "sorted", "print"}
 """Builtins that may be used in messages of errors, where nothing can read the text."""
@@ -112,7 +112,17 @@ _ALLOWED_TYPES: tuple[object, ...] = (
     *(torch.finfo(torch.float32), torch.iinfo(torch.int8), nn.utils.rnn.PackedSequence),
 )
 _OTHER_ATTRIBUTES = {
-    *("setter", "getter", "deleter", "name", "value", "running_mean", "running_var", "num_batches_tracked", "in_proj_weight"),
+    *(
+        "setter",
+        "getter",
+        "deleter",
+        "name",
+        "value",
+        "running_mean",
+        "running_var",
+        "num_batches_tracked",
+        "in_proj_weight",
+    ),
     *("in_proj_bias", "out_proj", "parametrizations", "original", "original0", "original1"),
     *(
         f"{kind}_{of}_l{layer}{direction}"
@@ -125,9 +135,9 @@ _OTHER_ATTRIBUTES = {
 DUNDERS = {"__init__", "__name__", "__call__", "__len__", "__getitem__"}
 _DANGEROUS: tuple[object, ...] = (
     *(value for value in vars(types).values() if isinstance(value, type)),
-    *(type, typing.ForwardRef("n"), typing.List[int], typing.Optional[int], typing.TypeVar("T")),
+    *(type, typing.ForwardRef("n"), typing.TypeVar("T"), typing.Any),
     *(torch.Tensor, nn.Module(), torch.no_grad(), torch.Generator, torch.UntypedStorage),
-    *(torch.TypedStorage, OpOverload),
+    torch.TypedStorage,
 )
 """Objects with attributes that no file may ask for, even if it has attributes of these names."""
 
@@ -161,6 +171,7 @@ _HOOKS = ("_hook", "_hooks")
 def refused_attributes() -> frozenset[str]:
     """Return the attributes that a component may not ask for even if it defines them."""
     names = {name for value in _DANGEROUS for name in dir(value)}
+    names |= {name for name in dir(OpOverload) if name.startswith("_")}
     return frozenset((names | _REFUSED_ATTRIBUTES) - allowed_attributes())
 
 
@@ -175,7 +186,7 @@ def _import_allowed(name: str) -> ModuleType | None:
     if name not in known and not name.startswith("torch.nn.modules."):
         return None
     try:
-        return importlib.import_module(name)
+        return torch.ops.aten if name == _ATEN else importlib.import_module(name)
     except ImportError:
         return None
 
@@ -211,7 +222,7 @@ def _is_allowed(module: ModuleType, name: str, value: object) -> bool:
 
 @lru_cache
 def _overridable_functions() -> dict[object, list[object]]:
-    return dict(get_overridable_functions())  # type: ignore[no-untyped-call]
+    return dict(get_overridable_functions())
 
 
 def _gives_tensors(name: str) -> bool:
@@ -294,5 +305,3 @@ class ImportedNames:
 def is_get_logger(node: ast.AST) -> bool:
     """Return whether an expression is `logging.getLogger(...)`."""
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "logging.getLogger"
-
-

@@ -164,8 +164,8 @@ class _Reading:
         """Return the first fault of these statements, or None."""
         try_node: ast.AST | None = None
         try:
-            for part in filter(_is_main, body):
-                if fault := self._main_fault(part):
+            for main in body:
+                if _is_main(main) and (fault := self._main_fault(main)):
                     return fault
             for name, bindings in self._scopes.file.bindings.items():
                 is_definition = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in bindings)
@@ -176,7 +176,9 @@ class _Reading:
                     continue
                 self._draws = self._seeds or getattr(part, "name", "") in _DRAWING_FUNCTIONS
                 self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
-                for node in ast.walk(part):
+                # Names first: `open` says more than the `read` of `open(...).read`.
+                nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))
+                for node in nodes:
                     if isinstance(node, ast.Try | ast.TryStar):
                         try_node = try_node or node  # A fault in the body of the `try` says more.
                     elif description := self._node_fault(node):
@@ -345,8 +347,6 @@ class _Reading:
             return all(keyword.arg in {"end", "sep", "flush"} for keyword in call.keywords)
         if name == "str":
             return all(map(self._is_counted, call.args)) and not call.keywords
-        if name == "type":
-            return len(call.args) == 1 and ast.unparse(call.args[0]) == "self"
         if name in {"getattr", "hasattr"} and len(call.args) > 1:
             return root_name(call.args[0]) == "self" and self._is_attribute_name(call.args[1])
         return False
@@ -449,9 +449,9 @@ class _Reading:
             binding = self._scopes.definition(node)
             assigned = self._scopes.parents.get(binding) if binding else None
             value = assigned.value if isinstance(assigned, ast.Assign) else node
-            if isinstance(value, ast.Attribute) and value.attr in {"dtype", "device"}:
-                if not isinstance(self._try_value(value.value), ModuleType):
-                    return True
+            is_kind = isinstance(value, ast.Attribute) and value.attr in {"dtype", "device"}
+            if is_kind and not isinstance(self._try_value(value.value), ModuleType):  # type: ignore[attr-defined]
+                return True
         return False
 
     def _message_parts(self, part: ast.stmt) -> Iterator[ast.AST]:
@@ -559,7 +559,9 @@ class _Reading:
         for node in ast.walk(part):
             if isinstance(node, ast.stmt) and not isinstance(node, statements):
                 return False
-            if isinstance(node, ast.Lambda | ast.NamedExpr) or getattr(node, "decorator_list", ()):
+            if isinstance(node, ast.Lambda | ast.NamedExpr) or (
+                isinstance(node, ast.FunctionDef) and node.decorator_list
+            ):
                 return False
             if isinstance(node, ast.Attribute):
                 is_good = node.attr in _LOADER_ATTRIBUTES and isinstance(node.ctx, ast.Load)
