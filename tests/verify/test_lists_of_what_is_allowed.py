@@ -161,13 +161,13 @@ def test_a_steps_file_computes_nothing_for_names_that_no_class_uses():
 
 
 HONEST = {
-    "a text in an error": "if x.dim() != 2:\n    raise ValueError(f'{x.shape}, {type(x)}')\nreturn x",
+    "a text in an error": "if x.dim() != 2:\n    raise ValueError(f'{type(x)}')\nreturn x",
     "a dtype in an assertion": "assert x.dtype == torch.float32 and x.is_contiguous()\nreturn x",
     "a dtype in an error": "if x.dtype != torch.float32:\n    raise TypeError(x.dtype)\nreturn x",
     "a dtype that goes on": "kind = x.dtype\nreturn x.double().tanh().to(kind)",
     "a number of a dtype": "return x.masked_fill(x < 0, torch.finfo(x.dtype).min)",
     "modules by number": "for n in range(3):\n    x = getattr(self, f'block_{n}')(x)\nreturn x",
-    "a size of a module": "return F.conv2d(x, self.w, stride=self.stride, padding=self.conv.padding)",
+    "a size of a module": "return F.conv2d(x, x, stride=self.stride, groups=self.conv.groups)",
     "a mask that may be missing": "return x if self.mask is None else x + self.mask",
     "a remainder": "return x[: x.shape[0] % 4]",
     "autocast": "with torch.autocast(device_type=x.device.type):\n    return x @ x",

@@ -9,11 +9,11 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
+class NameScope:
     """A file, a class, a function or a comprehension, and the names that it binds."""
 
     node: ast.AST
-    outer: "Scope | None" = None
+    outer: "NameScope | None" = None
     bindings: dict[str, list[ast.AST]] = field(default_factory=dict)
     """Maps a name to the nodes that bind it: a name, an argument, an alias or a definition."""
 
@@ -27,10 +27,10 @@ class Scopes:
     """The scope in which each node of a file lies, and the parent of each node."""
 
     def __init__(self, tree: ast.Module) -> None:
-        self.file = Scope(tree)
+        self.file = NameScope(tree)
         self.parents: dict[ast.AST, ast.AST] = {}
-        self._scopes: dict[ast.AST, Scope] = {}
-        pending: list[tuple[ast.AST, Scope]] = [(tree, self.file)]
+        self._scopes: dict[ast.AST, NameScope] = {}
+        pending: list[tuple[ast.AST, NameScope]] = [(tree, self.file)]
         while pending:  # Without recursion, because a stranger's file may nest deeply.
             node, scope = pending.pop()
             self._scopes[node] = scope
@@ -39,13 +39,13 @@ class Scopes:
                 self.parents[child] = node
                 pending.append((child, inner))
 
-    def scope(self, node: ast.AST) -> Scope:
+    def scope(self, node: ast.AST) -> NameScope:
         """Return the scope in which a node lies."""
         return self._scopes[node]
 
-    def find(self, name: ast.Name) -> tuple[Scope, list[ast.AST]] | None:
+    def find(self, name: ast.Name) -> tuple[NameScope, list[ast.AST]] | None:
         """Return the scope that a name belongs to, with its bindings; None for a builtin."""
-        first: Scope | None = self._scopes[name]
+        first: NameScope | None = self._scopes[name]
         scope = first
         while scope is not None:
             is_visible = scope is first or not isinstance(scope.node, ast.ClassDef)
@@ -59,7 +59,7 @@ class Scopes:
         found = self.find(name) if isinstance(name, ast.Name) else None
         return found[1][0] if found and len(found[1]) == 1 else None
 
-    def _bind(self, node: ast.AST, scope: Scope) -> None:
+    def _bind(self, node: ast.AST, scope: NameScope) -> None:
         names: list[str | None] = []
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names = [node.name]
@@ -80,11 +80,11 @@ class Scopes:
 
 
 def _children(
-    node: ast.AST, scope: Scope, parent: ast.AST | None
-) -> Iterator[tuple[ast.AST, Scope]]:
+    node: ast.AST, scope: NameScope, parent: ast.AST | None
+) -> Iterator[tuple[ast.AST, NameScope]]:
     """Yield the child nodes, each with the scope in which it lies."""
     inner: list[ast.AST] = []
-    own = Scope(node, scope)
+    own = NameScope(node, scope)
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         inner = list(node.body)
     elif isinstance(node, ast.Lambda):

@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import inspect
+import importlib.resources
 import typing
 import warnings
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,6 @@ from typing import TypeGuard
 import torch
 from torch import nn
 
-from runner.emit import checks
 from runner.verify.gates.parent_source import ALLOWED_PACKAGES, root_name
 from runner.verify.guard.allowed_names import (
     BUILTINS,
@@ -57,7 +56,7 @@ _CONTEXTS: tuple[object, ...] = (
     *(torch.no_grad, torch.enable_grad, torch.inference_mode, torch.autocast, torch.amp.autocast),
     contextlib.nullcontext,
 )
-"""What a `with` may enter."""
+"""Contexts that a `with` may enter."""
 _DECORATORS: tuple[object, ...] = (
     *(torch.no_grad, torch.enable_grad, torch.inference_mode, dataclasses.dataclass, enum.unique),
     *(functools.cached_property, functools.wraps, abc.abstractmethod, typing.final),
@@ -94,7 +93,7 @@ _LOADER_ATTRIBUTES = {
     *("abspath", "join", "insert", "append", "util", "spec_from_file_location", "loader"),
     *("module_from_spec", "exec_module", "run_path", "modules", "Model", "Path", "pathlib"),
 }
-"""What composition_test.py may use to load the kernels' files by path."""
+"""Attributes that composition_test.py may use to load the kernels' files by path."""
 
 
 def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
@@ -594,7 +593,8 @@ class _Reading:
 @functools.cache
 def _checks_functions() -> frozenset[str]:
     """Return the functions of checks.py that kdrun writes into a composition, as it writes them."""
-    functions = [n for n in ast.parse(inspect.getsource(checks)).body if hasattr(n, "args")]
+    text = importlib.resources.files("runner").joinpath("emit/checks.py").read_text("utf-8")
+    functions = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
     for node in (node for function in functions for node in ast.walk(function)):
         if isinstance(node, ast.FunctionDef):
             node.returns = None
