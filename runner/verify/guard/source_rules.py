@@ -275,7 +275,7 @@ class _Reading:
         if not isinstance(node.ctx, ast.Load):
             root = _root(node)
             if isinstance(node, ast.Attribute) and root and self._try_value(root) is not None:
-                return f"uses torch: {ast.unparse(node)} = ..."
+                return f"uses {ast.unparse(node)} = ..."
             return None
         try:
             value = self._names.value(node)
