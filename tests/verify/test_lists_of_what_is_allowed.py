@@ -34,6 +34,7 @@ FORWARDS = {
         "uses co_name",
     ),
     "e6: a file that torch opens": ("", "torch.PyTorchFileReader('/a')\nreturn x", "uses torch.Py"),
+    "a name that another torch may have": ("", "return torch.another(x)", "uses torch.another"),
     "e45: a script in a text": (
         "CODE = torch.CompilationUnit('def act(x):\\n    return x')",
         "return CODE.act(x)",

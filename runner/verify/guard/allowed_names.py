@@ -39,7 +39,15 @@ _ALLOWED_NAMES = {
     "torch": {
         *("Tensor", "Size", "Generator", "dtype", "device", "finfo", "iinfo", "layout"),
         *("no_grad", "enable_grad", "inference_mode", "autocast", "vmap", "memory_format"),
-        *("broadcast_shapes", "is_tensor", "unique", "unravel_index", "lu", "pca_lowrank"),
+        *(
+            "newaxis",
+            "broadcast_shapes",
+            "is_tensor",
+            "unique",
+            "unravel_index",
+            "lu",
+            "pca_lowrank",
+        ),
         *("svd_lowrank", "is_floating_point", "is_complex"),
         *(f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Long", "Int")),
         *("BoolTensor", "ByteTensor"),
@@ -210,7 +218,7 @@ def _is_allowed(module: ModuleType, name: str, value: object) -> bool:
         return name[0].isupper()
     if owner not in _OVERRIDABLE:
         return False
-    if isinstance(value, torch.dtype | torch.layout | torch.memory_format | float | None):
+    if isinstance(value, torch.dtype | torch.layout | torch.memory_format | float):
         return True
     if name.startswith("_"):
         return name in FUNCTIONS and _gives_tensors(name)
