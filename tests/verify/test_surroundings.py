@@ -176,10 +176,12 @@ def test_a_method_that_is_replaced_in_an_inner_class_is_told():
 
 
 def test_the_composed_model_asks_nothing_by_a_name_of_its_file():
-    text = "ASK = [open('a')]\nConv = kernel('conv.py')\nclass ComposedModel:\n    a, b = {}\n"
+    text = "{}Conv = kernel('conv.py')\nclass ComposedModel:\n    a = {}\n"
+    ask = "ASK = [open('a')]\n"
 
-    assert composed_fault(ast.parse(text.format("Conv, Conv"))) is None
-    assert "uses open" in str(composed_fault(ast.parse(text.format("Conv, ASK"))))
+    assert composed_fault(ast.parse(text.format("", "Conv"))) is None
+    assert "uses open" in str(composed_fault(ast.parse(text.format(ask, "Conv"))))
+    assert "uses open" in str(composed_fault(ast.parse(text.format(ask, "ASK"))))
 
 
 def test_a_method_that_is_replaced_by_a_name_is_told():

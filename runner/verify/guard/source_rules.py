@@ -1,113 +1,644 @@
 """Finds source that makes a component depend on more than its inputs and weights.
 
 A component that asks where, when or how it runs could be right for a judge and wrong for its users.
-Other modules watch and compare what runs; this one reads the source for what it could ask.
+Other modules watch and compare what runs; this one reads the source. It lists what a component may
+say (statements, names, attributes, ways to make text and to decide) and refuses everything else.
 """
 
+import abc
 import ast
-import re
-from collections.abc import Iterator
+import builtins
+import contextlib
+import dataclasses
+import enum
+import functools
+import importlib.resources
+import typing
+import warnings
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import TypeGuard
 
+import torch
 from torch import nn
 
-from runner.verify.gates.parent_source import root_name
-from runner.verify.guard.allowed_modules import ImportedModules, local_variables
+from runner.verify.gates.parent_source import ALLOWED_PACKAGES, root_name
+from runner.verify.guard.allowed_names import (
+    BUILTINS,
+    EXCEPTIONS,
+    LAYOUT_ATTRIBUTES,
+    LOGGER,
+    TEXT_BUILTINS,
+    ImportedNames,
+    NotAllowedError,
+    allowed_attributes,
+    is_get_logger,
+    refused_attributes,
+)
+from runner.verify.guard.name_scopes import Scopes
 
 _TEST_FUNCTIONS = {"run_tests", "main"}
 """Functions that may ask anything, because no component calls them."""
 _DRAWING_FUNCTIONS = {"get_inputs", "get_init_inputs"}
 _INTERFACE_FUNCTIONS = {*_DRAWING_FUNCTIONS, "get_expected_output_shape", "get_input_kwargs"}
-_FORBIDDEN_BUILTINS = {
-    *("exec", "eval", "globals", "locals", "open", "compile", "vars", "setattr", "delattr"),
-    "getattr",
-    *("hash", "id", "repr", "ascii", "dir", "breakpoint", "__name__"),
-}
-_FORBIDDEN_ATTRIBUTES = {
-    *("f_back", "f_globals", "f_locals", "f_code", "gi_frame", "cr_frame", "tb_frame", "tb_next"),
-    *("co_filename", "requires_grad", "is_leaf", "grad_fn", "is_inference", "is_meta", "data_ptr"),
-    *("untyped_storage", "storage", "_version", "_cdata", "_base", "numpy", "__array__"),
-    *("is_cuda", "is_cpu", "is_mps", "is_xpu", "get_device", "is_shared", "is_pinned"),
-    *("share_memory_", "attrgetter", "methodcaller", "get_type_hints", "ForwardRef", "format_map"),
-    *("cache_info", "from_file", "seed", "initial_seed", "get_state"),
-}
-"""Attributes that no object may be asked for."""
-_HARMLESS_DUNDERS = {
-    "__init__",
-    "__class__",
-    "__name__",
-    "__call__",
-    "__len__",
-    "__getitem__",
-    "__doc__",
-}
-_ASSIGNABLE_DUNDERS = {
-    "__all__",
-    "__version__",
-    "__author__",
-    "__slots__",
-    "__constants__",
-    "__annotations__",
-}
+_STATEMENTS = (
+    *(ast.FunctionDef, ast.ClassDef, ast.Return, ast.Delete, ast.Assign, ast.AugAssign),
+    *(ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.Match, ast.Raise, ast.Assert),
+    *(ast.Import, ast.ImportFrom, ast.Expr, ast.Pass, ast.Break, ast.Continue),
+)
+_EXPRESSIONS = (
+    *(ast.BoolOp, ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.Lambda, ast.IfExp, ast.Dict, ast.Set),
+    *(ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Compare, ast.Call, ast.FormattedValue),
+    *(ast.JoinedStr, ast.Constant, ast.Attribute, ast.Subscript, ast.Starred, ast.Name, ast.List),
+    *(ast.Tuple, ast.Slice),
+)
+_CONTEXTS: tuple[object, ...] = (
+    *(torch.no_grad, torch.enable_grad, torch.inference_mode, torch.autocast, torch.amp.autocast),
+    contextlib.nullcontext,
+)
+"""Contexts that a `with` may enter."""
+_DECORATORS: tuple[object, ...] = (
+    *(torch.no_grad, torch.enable_grad, torch.inference_mode, dataclasses.dataclass, enum.unique),
+    *(functools.cached_property, functools.wraps, abc.abstractmethod, typing.final),
+    typing.overload,
+)
+_BUILTIN_DECORATORS = {"staticmethod", "classmethod", "property"}
+_ASSIGNABLE_DUNDERS = {"__all__", "__version__", "__author__", "__slots__", "__constants__"}
 """Python's own names that a file may assign."""
 _MAIN_CONDITIONS = {"__name__ == '__main__'", "'__main__' == __name__"}
-_ATTRIBUTE_FIELD = re.compile(r"\{[^{}]*[.\[]")
-"""A field in a format string that looks up an attribute: `{0.training}`."""
-_CLASS_FIELDS = {"_version", "__constants__", "__annotations__", "__slots__", "__doc__", "forward"}
+_MAIN_NODES = (
+    *(ast.Expr, ast.Assign, ast.Import, ast.Raise, ast.Call, ast.Name, ast.Constant, ast.keyword),
+    *(ast.Attribute, ast.alias, ast.expr_context, ast.IfExp, ast.Compare, ast.cmpop, ast.If),
+    *(ast.UnaryOp, ast.unaryop, ast.JoinedStr, ast.FormattedValue, ast.Pass, ast.BoolOp),
+    ast.boolop,
+)
+_CLASS_FIELDS = {"_version", "__constants__", "__slots__", "__doc__", "forward"}
 """Names of nn.Module that a class may assign."""
 _MODE_FUNCTIONS = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
 """Beginnings of names of functions that take whether a model is in training mode."""
+_TEXT_METHODS = {"extra_repr", "__repr__", "__str__"}
 _OWN_METHODS = {
-    *("__init__", "forward", "extra_repr", "reset_parameters", "__repr__", "__str__", "__len__"),
-    *("__iter__", "__getitem__", "__contains__", "__post_init__", "__enter__", "__exit__"),
-    *("__eq__", "__hash__", "__next__"),
+    *("__init__", "forward", "reset_parameters", "__len__", "__iter__", "__getitem__"),
+    *("__contains__", "__post_init__", *_TEXT_METHODS),
 }
 """Methods of nn.Module, or Python's own, that a class may define."""
+_NAMING_METHODS = {"register_buffer", "register_parameter", "add_module", "register_module"}
+_CHANGING_METHODS = {
+    *("append", "extend", "insert", "pop", "popitem", "clear", "update", "setdefault", "add"),
+    *("remove", "discard", "appendleft", "popleft", "sort", "reverse", "apply"),
+}
+_LOADER_BUILTINS = {"str", "__file__"}
+_LOADER_ATTRIBUTES = {
+    *("resolve", "absolute", "parent", "parents", "joinpath", "with_name", "path", "dirname"),
+    *("abspath", "join", "insert", "append", "util", "spec_from_file_location", "loader"),
+    *("module_from_spec", "exec_module", "run_path", "modules", "Model", "Path", "pathlib"),
+}
+"""Attributes that composition_test.py may use to load the kernels' files by path."""
 
 
 def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
     """Return what a component asks or changes besides its inputs and weights, or None.
 
     `seeds`: it may seed torch's generator, as the original does. Its tests may ask anything:
-    `run_tests`, `main`, functions that only these call, and code under `if __name__ == "__main__"`.
+    `run_tests`, `main`, and functions that only these call.
     """
-    modules, used_functions = ImportedModules.from_tree(tree), _used_functions(tree)
-    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    try_node: ast.AST | None = None
-    for part in _component_code(tree, used_functions):
-        if _is_main(part):
-            if fault := _main_fault(part, tree):
-                return fault
-            continue
-        draws = seeds or getattr(part, "name", "") in _DRAWING_FUNCTIONS
-        if forbidden := modules.find_fault(part, seeds=draws):
-            return _format_fault(f"uses {forbidden[0]}", forbidden[1])
-        harmless = {id(call.args[0]) for call in ast.walk(part) if _is_get_logger(call)}
-        harmless |= {id(call.func) for call in ast.walk(part) if _is_getattr_of_self(call)}
-        harmless |= local_variables(part)
-        for node in ast.walk(part):
-            if id(node) in harmless:
-                continue
-            if (
-                name := _find_forbidden_name(node)
-                or _find_assignment(node, modules)
-                or _find_class_text(node, classes)
+    return _Reading(tree, kernel=kernel, seeds=seeds).fault(tree.body)
+
+
+def step_parent_fault(tree: ast.Module) -> str | None:
+    """Return what the file of a step's parent asks or changes, or None."""
+    calls = (part for part in tree.body if isinstance(part, ast.Expr))
+    call = next((part for part in calls if not isinstance(part.value, ast.Constant)), None)
+    if call is not None:
+        return _format_fault("does something when it is imported", call)
+    return _Reading(tree, kernel=True, children={"children"}).fault(tree.body)
+
+
+def composed_fault(tree: ast.Module) -> str | None:
+    """Return what the composed model's file asks or changes, or None.
+
+    It may load the kernels' files by path, in the ways that `_is_loader` knows.
+    """
+    imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    sources = {alias.name for n in imports if isinstance(n, ast.Import) for alias in n.names}
+    sources |= {n.module or "" for n in imports if isinstance(n, ast.ImportFrom)}
+    packages = {source.partition(".")[0] for source in sources} - ALLOWED_PACKAGES
+    reading = _Reading(tree, kernel=True, children=packages)
+    return reading.fault([part for part in tree.body if not reading.is_loader(part)])
+
+
+def seeds_generators(tree: ast.Module) -> bool:
+    """Return whether a file seeds torch's generator anywhere."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "manual_seed" for n in ast.walk(tree))
+
+
+class _Reading:
+    """Reads the code of one file; `children`: packages that hold a parent's components."""
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        *,
+        kernel: bool,
+        seeds: bool = False,
+        children: Iterable[str] | None = None,
+    ) -> None:
+        self._tree, self._kernel, self._seeds = tree, kernel, seeds
+        self._is_parent = children is not None
+        self._scopes = Scopes(tree)
+        self._names = ImportedNames(self._scopes, children or ())
+        self._methods = {
+            method.name
+            for cls in ast.walk(tree)
+            if isinstance(cls, ast.ClassDef)
+            for method in _statements(cls.body)
+            if isinstance(method, ast.FunctionDef)
+        }
+        self._attributes = self._methods | set(_defined_attributes(tree))
+        self._draws = False
+        self._messages: set[ast.AST] = set()
+        """Parts of errors and assertions: they may ask, because nothing can read what they say."""
+
+    def fault(self, body: list[ast.stmt]) -> str | None:
+        """Return the first fault of these statements, or None."""
+        try_node: ast.AST | None = None
+        try:
+            for main in body:
+                if _is_main(main) and (fault := self._main_fault(main)):
+                    return fault
+            for name, bindings in self._scopes.file.bindings.items():
+                is_definition = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in bindings)
+                if is_definition and len(bindings) > 1:
+                    return _format_fault(f"uses {name} for two things", bindings[1])
+            for part in _component_code(ast.Module(body, [])):
+                if _is_main(part):
+                    continue
+                self._draws = self._seeds or getattr(part, "name", "") in _DRAWING_FUNCTIONS
+                self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
+                # Names first: `open` says more than the `read` of `open(...).read`.
+                nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))
+                for node in nodes:
+                    if isinstance(node, ast.Try | ast.TryStar):
+                        try_node = try_node or node  # A fault in the body of the `try` says more.
+                    elif description := self._node_fault(node):
+                        return _format_fault(description, node)
+                if self._kernel and (use := _find_mode_decision(part)):
+                    return _format_fault("decides by self.training what it computes", use)
+        except RecursionError:
+            return "is nested too deeply to be read"
+        return _format_fault("uses try", try_node) if try_node else None
+
+    def _node_fault(self, node: ast.AST) -> str | None:
+        if isinstance(node, ast.stmt):
+            return self._statement_fault(node)
+        if not isinstance(node, ast.expr):
+            return None
+        kind = type(node).__name__.lower()
+        if not isinstance(node, _EXPRESSIONS):
+            return f"uses {kind}"
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._module_fault(node) or (
+                self._name_fault(node)
+                if isinstance(node, ast.Name)
+                else self._attribute_fault(node)
+            )
+        if node in self._messages:
+            return None
+        if isinstance(node, ast.Set) and not isinstance(self._scopes.parents[node], ast.Compare):
+            return "uses a set, whose order is another in each process,"
+        if isinstance(node, ast.JoinedStr) and not self._is_counted(node):
+            return "uses the text of a value"
+        if isinstance(node, ast.Constant) and "%" in str(node.value):
+            is_docstring = isinstance(self._scopes.parents[node], ast.Expr)
+            return None if is_docstring else "uses % in a text"
+        if isinstance(node, ast.Call):
+            return self._call_fault(node)
+        return self._decision_fault(node)
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def _statement_fault(self, node: ast.stmt) -> str | None:
+        if not isinstance(node, _STATEMENTS):
+            return f"uses {type(node).__name__.lower()}"
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            for decorator in node.decorator_list:
+                if not self._is_decorator(decorator):
+                    return f"uses @{ast.unparse(decorator)}"
+        if isinstance(node, ast.ClassDef):
+            if node.keywords:
+                return f"uses {node.keywords[0].arg} for a class"
+            if method := _find_replaced_method(node):
+                return f"replaces nn.Module's {method}"
+        if isinstance(node, ast.With):
+            for item in node.items:
+                if item.optional_vars or not self._calls_one_of(item.context_expr, _CONTEXTS):
+                    return f"uses with {ast.unparse(item)}"
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            return "uses import *"
+        if isinstance(node, ast.Match):
+            patterns = [n for n in ast.walk(node) if isinstance(n, ast.MatchClass)]
+            if any(pattern.patterns or pattern.kwd_attrs for pattern in patterns):
+                return "uses match with attributes"
+        if isinstance(node, ast.Assert) and (effect := self._find_effect(node.test)):
+            return f"uses {ast.unparse(effect)} in an assertion"
+        return self._decision_fault(node)
+
+    def _is_decorator(self, decorator: ast.expr) -> bool:
+        if self._calls_one_of(decorator, _DECORATORS):
+            return True
+        if isinstance(decorator, ast.Attribute):  # @size.setter
+            return decorator.attr in {"setter", "getter", "deleter"}
+        if not isinstance(decorator, ast.Name):
+            return False
+        is_builtin = self._scopes.find(decorator) is None and decorator.id in _BUILTIN_DECORATORS
+        wraps_nothing = self._names.value(decorator) is not functools.wraps
+        return is_builtin or (self._names.value(decorator) in _DECORATORS and wraps_nothing)
+
+    def _calls_one_of(self, node: ast.expr, functions: tuple[object, ...]) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        value = self._try_value(node.func)
+        is_wraps = value is functools.wraps and (len(node.args) != 1 or node.keywords)
+        return any(value is function for function in functions) and not is_wraps
+
+    # --- names and attributes ---------------------------------------------------------------------
+
+    def _try_value(self, node: ast.AST) -> object:
+        try:
+            return self._names.value(node)
+        except NotAllowedError:
+            return None
+
+    def _module_fault(self, node: ast.Name | ast.Attribute) -> str | None:
+        """Return the fault of a name that comes from a module, or None."""
+        parent = self._scopes.parents[node]
+        if not isinstance(node.ctx, ast.Load):
+            root = _root(node)
+            if isinstance(node, ast.Attribute) and root and self._try_value(root) is not None:
+                return f"uses {ast.unparse(node)} = ..."
+            return None
+        try:
+            value = self._names.value(node)
+        except NotAllowedError as error:
+            text = ast.unparse(error.node)
+            is_drawing = text == "random" or text.endswith(".manual_seed")
+            return None if self._draws and is_drawing else f"uses {text}"
+        if isinstance(parent, ast.Attribute):
+            return None
+        if isinstance(value, ModuleType) and not self._names.is_renaming(node):
+            return f"uses {ast.unparse(node)} as a value"
+        if value is torch.Tensor and not self._names_type(node):
+            return f"uses {ast.unparse(node)} as a value"
+        if value is functools.wraps and not self._is_decorated_by(parent):
+            return "uses functools.wraps as a value"
+        return None
+
+    def _names_type(self, node: ast.expr) -> bool:
+        """Return whether a class only names a type: in an annotation, or in isinstance()."""
+        child: ast.AST = node
+        for parent in self._ancestors(node):
+            if isinstance(parent, ast.Call):
+                name = parent.func.id if isinstance(parent.func, ast.Name) else ""
+                return parent.func is child or name in {"isinstance", "issubclass", "cast"}
+            if isinstance(parent, ast.arg | ast.FunctionDef):
+                return True
+            if isinstance(parent, ast.AnnAssign):
+                return child is parent.annotation
+            if isinstance(parent, ast.Subscript):
+                return child is parent.slice
+            child = parent
+        return False
+
+    def _ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        while (parent := self._scopes.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def _is_decorated_by(self, call: ast.AST) -> bool:
+        definition = self._scopes.parents.get(call)
+        return isinstance(definition, ast.FunctionDef) and call in definition.decorator_list
+
+    def _name_fault(self, node: ast.Name) -> str | None:
+        name = node.id
+        if not isinstance(node.ctx, ast.Load):
+            is_own = name not in _ASSIGNABLE_DUNDERS and name.startswith("__")
+            return f"uses {name} = ..." if is_own and name.endswith("__") else None
+        if name in _TEXT_METHODS:
+            return f"uses {name}"
+        found = self._scopes.find(node)
+        if found and found[0].is_function:
+            return None
+        if name.startswith("__") and name.endswith("__"):
+            logs = is_get_logger(self._scopes.parents[node])
+            return None if logs else f"uses {name}"
+        if name not in vars(builtins) or name in BUILTINS | EXCEPTIONS:
+            return None
+        return None if self._may_use_builtin(node) else f"uses {name}"
+
+    def _may_use_builtin(self, node: ast.Name) -> bool:
+        """Return whether a builtin may be used here that may not be used everywhere."""
+        call, name = self._scopes.parents[node], node.id
+        if node in self._messages:
+            return name in TEXT_BUILTINS
+        if not isinstance(call, ast.Call) or call.func is not node:
+            return name in {"str", "set", "frozenset", "type"} and self._names_type(node)
+        if name == "print":
+            return all(keyword.arg in {"end", "sep", "flush"} for keyword in call.keywords)
+        if name == "str":
+            return all(map(self._is_counted, call.args)) and not call.keywords
+        if name in {"getattr", "hasattr"} and len(call.args) > 1:
+            return root_name(call.args[0]) == "self" and self._is_attribute_name(call.args[1])
+        return False
+
+    def _is_attribute_name(self, name: ast.expr) -> bool:
+        """Return whether an expression is an allowed attribute's name, or like f"block_{n}"."""
+        if isinstance(name, ast.Constant):
+            text = str(name.value)
+            return text != "training" and self._is_attribute(text)
+        parts = name.values if isinstance(name, ast.JoinedStr) else []
+        begins = bool(parts) and isinstance(parts[0], ast.Constant)
+        return begins and len(parts) > 1 and self._is_counted(name)
+
+    def _is_attribute(self, name: str) -> bool:
+        """Return whether a component may ask a value for an attribute."""
+        if name in refused_attributes():
+            return False
+        return name in self._attributes or name in allowed_attributes()
+
+    def _attribute_fault(self, node: ast.Attribute) -> str | None:
+        name, parent = node.attr, self._scopes.parents[node]
+        if not isinstance(node.ctx, ast.Load):
+            return self._store_fault(node)
+        if self._try_value(node) is not None or isinstance(self._try_value(node.value), ModuleType):
+            return None
+        if node in self._messages and name in LAYOUT_ATTRIBUTES | {"format", "__class__"}:
+            return None
+        if self._draws and (name == "manual_seed" or root_name(node) == "random"):
+            return None
+        if name in {"type", "index"}:
+            is_call = isinstance(parent, ast.Call) and parent.func is node and bool(parent.args)
+            call = self._scopes.parents[parent] if isinstance(parent, ast.keyword) else parent
+            names_device = isinstance(call, ast.Call) and self._calls_one_of(call, _CONTEXTS)
+            return None if is_call or names_device else f"uses {name}"
+        if name == "stride":
+            is_call = isinstance(parent, ast.Call) and parent.func is node
+            return f"uses {name}" if is_call or root_name(node) != "self" else None
+        is_of_child = self._is_parent and root_name(node) == "self" and not name.startswith("_")
+        if self._is_attribute(name) or (is_of_child and name not in refused_attributes()):
+            return None
+        return f"uses {name}"
+
+    def _store_fault(self, node: ast.Attribute) -> str | None:
+        """Return the fault of an assignment to an attribute, or None."""
+        name, root = node.attr, _root(node)
+        found = self._scopes.find(root) if root else None
+        if name.startswith("__") or root is None or found is None or not found[0].is_function:
+            return f"uses {ast.unparse(node)} = ..."
+        if name in refused_attributes() - {"requires_grad", "grad", "names"}:
+            return f"uses {name} = ..."
+        binding = self._scopes.definition(root)
+        made = self._scopes.parents.get(binding) if binding else None
+        is_made = isinstance(made, ast.Assign) and isinstance(made.value, ast.Call)
+        if not is_made and not (isinstance(binding, ast.arg) and root.id == "self"):
+            return f"uses {ast.unparse(node)} = ..."
+        is_own = root.id == "self" and isinstance(node.value, ast.Name)
+        owners: tuple[type, ...] = (nn.Module,) if is_own else (nn.Module, torch.Tensor)
+        if name == "forward" or any(callable(getattr(owner, name, None)) for owner in owners):
+            return f"replaces nn.Module's {name}"
+        return f"uses {ast.unparse(node)} = ..." if name.startswith("_") and not is_own else None
+
+    # --- calls and decisions ----------------------------------------------------------------------
+
+    def _call_fault(self, call: ast.Call) -> str | None:
+        if isinstance(call.func, ast.Name) and call.func.id in {"isinstance", "issubclass"}:
+            names = {ast.unparse(node).rpartition(".")[2] for node in ast.walk(call)}
+            if kinds := names & {"Parameter", "Buffer"}:
+                return f"decides by {min(kinds)} what it computes"
+        if self._kernel and isinstance(call.func, ast.Attribute):
+            chooses = call.func.attr in {"get", "index", "count", "pop", "setdefault"}
+            if chooses and any(map(self._asks_kind, call.args)):
+                return "decides by a dtype or a device what it computes"
+        return None
+
+    def _decision_fault(self, node: ast.AST) -> str | None:
+        tests: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            operands = [node.left, *node.comparators]
+            if any(map(_is_device, operands)):
+                return "decides by a device what it computes"
+            is_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
+            if is_identity and not any(
+                isinstance(n, ast.Constant) or self._try_value(n) is not None for n in operands
             ):
-                return _format_fault(f"uses {name}", node)
-            if isinstance(node, ast.Try | ast.TryStar):
-                try_node = try_node or node  # A fault in the body of the `try` says more.
-        if kernel and (use := _find_mode_decision(part)):
-            return _format_fault("decides by self.training what it computes", use)
-        if use := _find_device_comparison(part):
-            return _format_fault("decides by a device what it computes", use)
-        for cls in ast.walk(part):
-            if isinstance(cls, ast.ClassDef) and (method := _find_replaced_method(cls)):
-                return _format_fault(f"replaces nn.Module's {method[0]}", method[1])
-    return _format_fault("uses try", try_node) if try_node else None
+                return "uses is, which a copy answers otherwise,"
+            tests = [n for n in operands if not isinstance(n, ast.Call)]
+        elif isinstance(node, ast.If | ast.While | ast.IfExp) and node.test not in self._messages:
+            tests = [node.test]
+        elif isinstance(node, ast.Subscript):
+            tests = [node.slice]
+        elif isinstance(node, ast.Match):
+            tests = [node.subject]
+        if self._kernel and any(map(self._asks_kind, tests)):
+            return "decides by a dtype or a device what it computes"
+        return None
+
+    def _asks_kind(self, test: ast.expr) -> bool:
+        """Return whether an expression asks a tensor for its dtype or its device."""
+        for node in ast.walk(test):
+            binding = self._scopes.definition(node)
+            assigned = self._scopes.parents.get(binding) if binding else None
+            value = assigned.value if isinstance(assigned, ast.Assign) else node
+            is_kind = isinstance(value, ast.Attribute) and value.attr in {"dtype", "device"}
+            if is_kind and not isinstance(self._try_value(value.value), ModuleType):  # type: ignore[attr-defined]
+                return True
+        return False
+
+    def _message_parts(self, part: ast.stmt) -> Iterator[ast.AST]:
+        """Yield what only errors, assertions, warnings and descriptions say or ask."""
+        for node in ast.walk(part):
+            parts: list[ast.expr | None] = []
+            if isinstance(node, ast.Raise):
+                parts = [node.exc, node.cause]
+            elif isinstance(node, ast.Assert):
+                parts = [node.test, node.msg]
+            elif isinstance(node, ast.If) and not node.orelse:
+                parts = [node.test] if all(isinstance(n, ast.Raise) for n in node.body) else []
+            elif isinstance(node, ast.FunctionDef) and node.name in _TEXT_METHODS:
+                parts = [n.value for n in ast.walk(node) if isinstance(n, ast.Return)]
+            elif isinstance(node, ast.Call) and self._only_tells(node):
+                parts = list(node.args)
+            yield from (n for n in parts if n is not None and self._find_effect(n) is None)
+
+    def _only_tells(self, call: ast.Call) -> bool:
+        """Return whether a call is `print(...)`, `warnings.warn(...)` or of a logger."""
+        if isinstance(call.func, ast.Name) and call.func.id == "print":
+            return self._scopes.find(call.func) is None
+        value = self._try_value(call.func)
+        is_warning = value is warnings.warn and len(call.args) == 1 and not call.keywords
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else call
+        return is_warning or self._try_value(owner) is LOGGER
+
+    def _find_effect(self, expression: ast.expr) -> ast.AST | None:
+        """Return a part of an expression that may change something, or None."""
+        for node in ast.walk(expression):
+            if isinstance(node, ast.NamedExpr | ast.Lambda):
+                return node
+            if isinstance(node, ast.Attribute) and node.attr in self._methods:
+                return node
+            if not isinstance(node, ast.Call) or self._try_value(node.func) is not None:
+                continue
+            function = node.func
+            if isinstance(function, ast.Attribute):
+                changes = function.attr in _CHANGING_METHODS or function.attr.endswith("_")
+            elif isinstance(function, ast.Name):
+                own = self._scopes.definition(function)
+                is_plain = isinstance(own, ast.ClassDef) and not any(
+                    isinstance(line, ast.FunctionDef) for line in own.body
+                )
+                changes = self._scopes.find(function) is not None and not is_plain
+            else:
+                changes = True
+            if changes:
+                return node
+        return None
+
+    def _is_counted(self, expression: ast.expr) -> bool:
+        """Return whether a text holds only numbers that a loop counts."""
+        for node in ast.walk(expression):
+            if isinstance(node, ast.Name) and not self._is_counter(node):
+                return False
+            if isinstance(node, ast.Attribute | ast.Call | ast.Subscript | ast.NamedExpr):
+                return False
+        return True
+
+    def _is_counter(self, name: ast.Name) -> bool:
+        found = self._scopes.find(name)
+        for binding in found[1] if found else ():
+            target = binding
+            loop = self._scopes.parents.get(target)
+            counts = "range"
+            if isinstance(loop, ast.Tuple) and loop.elts[0] is binding:
+                target, loop, counts = loop, self._scopes.parents.get(loop), "enumerate"
+            if not isinstance(loop, ast.For | ast.comprehension) or loop.target is not target:
+                return False
+            call = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+            is_builtin = isinstance(call, ast.Name) and self._scopes.find(call) is None
+            if not is_builtin or call.id != counts:  # type: ignore[union-attr]
+                return False
+        return found is not None
+
+    # --- what runs besides the model --------------------------------------------------------------
+
+    def _main_fault(self, part: ast.If) -> str | None:
+        """Return what makes a file run as a script differ from the imported file, or None."""
+        names = self._scopes.file.bindings
+        for node in (node for line in part.body for node in ast.walk(line)):
+            good = isinstance(node, _MAIN_NODES)
+            if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                good = isinstance(node, ast.Name) and len(names[node.id]) == 1
+            elif isinstance(node, ast.alias):
+                others = names[node.asname or node.name.partition(".")[0]]
+                good = all(ast.dump(other) == ast.dump(node) for other in others)
+            elif isinstance(node, ast.Call):
+                text = ast.unparse(node.func)
+                own = (ast.FunctionDef, ast.ClassDef)
+                is_own = isinstance(self._scopes.definition(node.func), own)
+                good = is_own or text in {"print", "exit", "sys.exit", "SystemExit", "bool", "int"}
+            if not good:
+                return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
+        return None
+
+    def is_loader(self, part: ast.stmt) -> bool:
+        """Return whether a statement only loads files by path, or is a function of kdrun's."""
+        if isinstance(part, ast.FunctionDef) and ast.unparse(part) in _checks_functions():
+            return True
+        statements = (ast.FunctionDef, ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert)
+        if not isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign, ast.Expr)):
+            return False
+        for node in ast.walk(part):
+            if isinstance(node, ast.stmt) and not isinstance(node, statements):
+                return False
+            if isinstance(node, ast.Lambda | ast.NamedExpr) or (
+                isinstance(node, ast.FunctionDef) and node.decorator_list
+            ):
+                return False
+            if isinstance(node, ast.Attribute):
+                is_good = node.attr in _LOADER_ATTRIBUTES and isinstance(node.ctx, ast.Load)
+            elif isinstance(node, ast.Subscript):
+                is_read = isinstance(node.ctx, ast.Load)
+                is_good = is_read or ast.unparse(node.value) == "sys.modules"
+            elif isinstance(node, ast.Name):
+                is_good = self._is_name_of_loader(node, part)
+            else:
+                is_good = not isinstance(node, ast.expr) or isinstance(node, _EXPRESSIONS)
+            if not is_good:
+                return False
+        return True
+
+    def _is_name_of_loader(self, name: ast.Name, part: ast.stmt) -> bool:
+        found = self._scopes.find(name)
+        if found is None:
+            return name.id in _LOADER_BUILTINS or name.id not in vars(builtins)
+        for binding in found[1]:
+            if isinstance(binding, ast.alias):
+                statement = self._scopes.parents[binding]
+                is_module = isinstance(statement, ast.Import)
+                if not is_module and binding.name not in _LOADER_ATTRIBUTES:
+                    return self._try_value(name) is not None
+            elif isinstance(binding, ast.FunctionDef) and binding is not part:
+                return self.is_loader(binding)
+        return True
 
 
-def _component_code(tree: ast.Module, used_functions: set[str]) -> Iterator[ast.stmt]:
+@functools.cache
+def _checks_functions() -> frozenset[str]:
+    """Return the functions of checks.py that kdrun writes into a composition, as it writes them."""
+    text = importlib.resources.files("runner").joinpath("emit/checks.py").read_text("utf-8")
+    functions = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
+    for node in (node for function in functions for node in ast.walk(function)):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+    return frozenset(map(ast.unparse, functions))
+
+
+def _defined_attributes(tree: ast.Module) -> Iterator[str]:
+    """Yield the attributes that a file's objects have because the file gives them these names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.ClassDef):
+            fields = [n for line in _statements(node.body) for n in _bound_names(line)]
+            yield from fields
+        elif isinstance(node, ast.Call):
+            function = ast.unparse(node.func).rpartition(".")[2]
+            texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+            if function in _NAMING_METHODS:
+                yield from (text for text in texts[:1] if isinstance(text, str))
+            elif function == "namedtuple":
+                yield from (name for text in texts for name in str(text).replace(",", " ").split())
+            elif function == "SimpleNamespace":
+                yield from (keyword.arg for keyword in node.keywords if keyword.arg)
+
+
+def _bound_names(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def _root(node: ast.expr) -> ast.Name | None:
+    """Return the name at the left end of `a.b[0].c`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
+
+
+def _component_code(tree: ast.Module) -> Iterator[ast.stmt]:
     """Yield the statements that run at import or with the model; of other functions the heads."""
+    used_functions = _used_functions(tree)
     for part in tree.body:
         if (
             not isinstance(part, ast.FunctionDef)
@@ -160,85 +691,6 @@ def _format_fault(description: str, node: ast.AST) -> str:
     return f"{description} (line {line}) outside of its tests; {reason}"
 
 
-def seeds_generators(tree: ast.Module) -> bool:
-    """Return whether a file seeds torch's generator anywhere."""
-    return any(isinstance(n, ast.Attribute) and n.attr == "manual_seed" for n in ast.walk(tree))
-
-
-def _find_forbidden_name(node: ast.AST) -> str | None:
-    """Return the forbidden builtin, attribute or match pattern that a node uses, or None."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        return node.id if node.id in _FORBIDDEN_BUILTINS or _is_internal_name(node.id) else None
-    if isinstance(node, ast.MatchClass) and (node.kwd_attrs or node.patterns):
-        return "match with attributes"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type":
-        return "type with a name" if len(node.args) > 1 else None
-    if not isinstance(node, ast.Attribute):
-        return None
-    if node.attr.endswith(("_hook", "_hooks")):
-        return node.attr
-    if node.attr == "format" and not _is_plain_format(node.value):
-        return "format"
-    if node.attr in _FORBIDDEN_ATTRIBUTES or _is_internal_name(node.attr):
-        return node.attr if isinstance(node.ctx, ast.Load) else None
-    return None
-
-
-def _find_class_text(node: ast.AST, classes: set[str]) -> str | None:
-    """Detect a class of the file that is converted to text, which contains its module's name."""
-    value: ast.AST | None = None
-    if isinstance(node, ast.FormattedValue):
-        value = node.value
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        value = node.right
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "str":
-        value = ast.Tuple(node.args, ast.Load())
-    names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} if value else set()
-    return "a class as text" if names & classes else None
-
-
-def _is_internal_name(name: str) -> bool:
-    """Return whether a name such as `__globals__` is Python's own and not harmless."""
-    return name.startswith("__") and name.endswith("__") and name not in _HARMLESS_DUNDERS
-
-
-def _is_getattr_of_self(call: ast.AST) -> TypeGuard[ast.Call]:
-    """Return whether a call is like `getattr(self, f"block_{n}")`."""
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return False
-    if call.func.id != "getattr" or len(call.args) < 2 or root_name(call.args[0]) != "self":
-        return False
-    name = call.args[1]
-    attribute = name.value if isinstance(name, ast.Constant) else ""
-    return attribute not in _FORBIDDEN_ATTRIBUTES | {"training"} and not str(attribute).startswith(
-        "__"
-    )
-
-
-def _is_plain_format(value: ast.expr) -> bool:
-    """Return whether a value is a literal string whose fields look up no attributes."""
-    is_literal = isinstance(value, ast.Constant) and isinstance(value.value, str)
-    return is_literal and not _ATTRIBUTE_FIELD.search(str(value.value))  # type: ignore[attr-defined]
-
-
-def _is_get_logger(node: ast.AST) -> TypeGuard[ast.Call]:
-    """Return whether a call is `logging.getLogger(__name__)`."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1:
-        return False
-    return isinstance(node.func, ast.Attribute) and node.func.attr == "getLogger"
-
-
-def _find_assignment(node: ast.AST, modules: ImportedModules) -> str | None:
-    """Return a node's assignment to a name of Python's own, or in torch, as text, or None."""
-    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        if _is_internal_name(node.attr):
-            return f"{node.attr} = ..."
-        return f"torch: {ast.unparse(node)} = ..." if modules.is_of_torch(node) else None
-    if isinstance(node, ast.Name) and _is_stored(node) and _is_internal_name(node.id):
-        return None if node.id in _ASSIGNABLE_DUNDERS else f"{node.id} = ..."
-    return None
-
-
 def _find_mode_decision(part: ast.stmt) -> ast.AST | None:
     """Return a use of `self.training` that is no argument of a suitable operation, or None."""
     allowed: set[int] = set()
@@ -256,14 +708,6 @@ def _find_mode_decision(part: ast.stmt) -> ast.AST | None:
         ),
         None,
     )
-
-
-def _find_device_comparison(part: ast.stmt) -> ast.AST | None:
-    """Return a comparison of a device, its type or its name, or None."""
-    for node in ast.walk(part):
-        if isinstance(node, ast.Compare) and any(map(_is_device, (node.left, *node.comparators))):
-            return node
-    return None
 
 
 def _is_device(value: ast.expr) -> bool:
@@ -288,23 +732,20 @@ def _mode_arguments(call: ast.Call) -> Iterator[ast.AST]:
             yield value.test
 
 
-def _find_replaced_method(cls: ast.ClassDef) -> tuple[str, ast.AST] | None:
-    """Return a name of nn.Module that a class may not replace but does, and its node, or None."""
+def _find_replaced_method(cls: ast.ClassDef) -> str | None:
+    """Return a name of nn.Module that a class may not replace but does, or None."""
     for node in _statements(cls.body):
         if isinstance(node, ast.ClassDef):
             continue  # A nested class is read on its own.
         if isinstance(node, ast.FunctionDef):
             is_reserved = hasattr(nn.Module, node.name) or node.name.startswith("__")
             if is_reserved and node.name not in _OWN_METHODS:
-                return node.name, node
-            for inner in ast.walk(node):
-                if isinstance(inner, ast.Attribute) and _replaces_method(inner):
-                    return inner.attr, inner
+                return node.name
         else:
             for inner in ast.walk(node):
                 is_stored = isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
                 if is_stored and hasattr(nn.Module, inner.id) and inner.id not in _CLASS_FIELDS:  # type: ignore[attr-defined]
-                    return inner.id, inner  # type: ignore[attr-defined]
+                    return str(inner.id)  # type: ignore[attr-defined]
     return None
 
 
@@ -316,99 +757,3 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             continue
         inner = [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
         yield from _statements(inner) if inner else [statement]
-
-
-def _replaces_method(target: ast.Attribute) -> bool:
-    """Return whether an assignment replaces a method of nn.Module: `self.eval = ...`."""
-    is_stored = isinstance(target.ctx, ast.Store) and isinstance(target.value, ast.Name)
-    return (
-        is_stored and target.attr != "forward" and callable(getattr(nn.Module, target.attr, None))
-    )
-
-
-def _main_fault(part: ast.If, tree: ast.Module) -> str | None:
-    """Return what makes a file run as a script differ from the imported file, or None."""
-    names = {getattr(statement, "name", None) for statement in tree.body}
-    for node in ast.walk(part):
-        defines = isinstance(node, ast.ClassDef | ast.FunctionDef)
-        stores = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-        renames = isinstance(node, ast.Name) and node.id in names and _is_stored(node)
-        if defines or stores or renames:
-            return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
-    return None
-
-
-def _is_stored(node: ast.Name) -> bool:
-    return not isinstance(node.ctx, ast.Load)
-
-
-def step_parent_fault(tree: ast.Module) -> str | None:
-    """Return what the file of a step's parent asks or changes, or None.
-
-    It may load what its tests use: assignments of names that no model needs are not read.
-    """
-    model_names = _names_used_by_models(tree)
-    body = [
-        part
-        for part in tree.body
-        if not _is_unused_assignment(part, model_names) or _stores_into_object(part)
-    ]
-    if fault := surroundings_fault(ast.Module(body, []), kernel=True):
-        return fault
-    calls = (part for part in tree.body if isinstance(part, ast.Expr))
-    call = next((part for part in calls if not isinstance(part.value, ast.Constant)), None)
-    return _format_fault("does something when it is imported", call) if call is not None else None
-
-
-def _names_used_by_models(tree: ast.Module) -> set[str]:
-    """Return the names that a file's models use, directly or through other names."""
-    used_names = {part.name for part in tree.body if isinstance(part, ast.ClassDef)}
-    while True:
-        parts = [part for part in tree.body if _bound_names(part) & used_names]
-        names = {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)}
-        if names <= used_names:
-            return used_names
-        used_names |= names
-
-
-def _bound_names(part: ast.AST) -> set[str]:
-    """Return the names that a class definition or an assignment binds."""
-    if isinstance(part, ast.ClassDef):
-        return {part.name}
-    if not isinstance(part, ast.Assign | ast.AnnAssign):
-        return set()
-    nodes = ast.walk(part)
-    return {node.id for node in nodes if isinstance(node, ast.Name) and _is_stored(node)}
-
-
-def _is_unused_assignment(part: ast.stmt, model_names: set[str]) -> bool:
-    """Return whether a statement assigns only names that no class uses."""
-    return isinstance(part, ast.Assign | ast.AnnAssign) and not _bound_names(part) & model_names
-
-
-def composed_fault(tree: ast.Module) -> str | None:
-    """Return what the composed model asks or changes, or None.
-
-    The rest of its file loads the kernels and holds tests.
-    """
-    definitions = ast.ClassDef | ast.FunctionDef
-    body = [n for n in tree.body if not isinstance(n, definitions) or n.name == "ComposedModel"]
-    model_names = _names_used_by_models(ast.Module(body, []))
-    parts = [part for part in body if _bound_names(part) & model_names and not _loads_kernel(part)]
-    return surroundings_fault(ast.Module(parts, []), kernel=True)
-
-
-def _loads_kernel(part: ast.stmt) -> bool:
-    """Return whether a statement loads a kernel: `Conv2d = kernel("conv2d.py")`."""
-    call = part.value if isinstance(part, ast.Assign) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        return False
-    return not call.keywords and all(isinstance(argument, ast.Constant) for argument in call.args)
-
-
-def _stores_into_object(part: ast.stmt) -> bool:
-    """Return whether a statement assigns to an attribute or an item."""
-    return any(
-        isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
-        for node in ast.walk(part)
-    )
