@@ -32,6 +32,7 @@ from runner.verify.gates.coverage import (
     collect_author_calls,
     compare_coverage,
     coverage_fault,
+    find_input_writes,
     unread_weight_fault,
     work_of,
 )
@@ -50,13 +51,15 @@ from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_
 from runner.verify.gates.root import RootGate
 from runner.verify.gates.self_test import (
     SelfTests,
-    count_operation_names,
     documented_inputs,
     find_components,
     forbid_computation,
     format_metas,
     has_same_layout,
+    operations_fault,
     outside_tensor_fault,
+    weight_metas,
+    weights_fault,
 )
 from runner.verify.gates.steps import StepGate
 from runner.verify.gates.training_state import compare_state
@@ -65,6 +68,7 @@ from runner.verify.gates.weights import (
     WeightTable,
     copy_buffers,
     describe_weights,
+    parameter_storages,
     snapshot_weights,
     transfer_weights,
     weight_map_fault,
@@ -215,20 +219,28 @@ class CompositionGate:
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
             transfer_weights(weights, composed_model, mapping)
         storages = {name: storage_of(tensor) for name, tensor in weights.items()}
+        parameters = parameter_storages(weights)
         del weights
         kernels = self._find_kernels(composed_model) if trial == 0 else {}
+        if trial == 0 and runner.standalone:
+            files = {path: file for path, (_, file) in kernels.items()}
+            runner.standalone.record_map(None, mapping, files)
         recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
         reused_kernels = {
             file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
         }
-        actual, composed_run = self._run_composed(composed_model, kernels, inputs, trial, recording)
+        actual, composed_run = self._run_composed(
+            composed_model, kernels, parameters, inputs, trial, recording
+        )
         # These kernels have their self-test in this very run.
         self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
+        self._judge_weights(kernels)
         buffer_difference = compare_state(buffers, composed_model, mapping)
         if recording is None:
             del composed_model
         if original_run and composed_run:
             self._judge_run(original_run, composed_run)
+            self._judge_unread_weights(kernels, mapping, original_run)
             findings.record_verdict(
                 "weights", MODEL, unread_weight_fault(mapping, storages, original_run, composed_run)
             )
@@ -348,6 +360,7 @@ class CompositionGate:
         self,
         model: nn.Module,
         kernels: dict[str, tuple[nn.Module, str]],
+        parameters: frozenset[int],
         inputs: SharedInputs,
         trial: int,
         recording: Recording | None,
@@ -358,7 +371,7 @@ class CompositionGate:
             return self.runner.forward(label, model, model_inputs, trial)
         names = {path: file for path, (_, file) in kernels.items()}
         modules = {path: module for path, (module, _) in kernels.items()}
-        watch = self._watch = self.runner.make_watch(model)
+        watch = self._watch = self.runner.make_watch(model, parameters)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
@@ -380,6 +393,8 @@ class CompositionGate:
         findings.record_verdict("rules", COMPOSITION_TEST, first_fault)
         for component, component_fault in trace.component_faults.items():
             findings.record_verdict("rules", component, component_fault)
+        for component, fault in find_input_writes(original_run, composed_run):
+            findings.record_verdict("rules", component, fault)
         coverage = compare_coverage(MODEL, original_run, composed_run)
         findings.record_coverage(coverage)
         findings.record_verdict("coverage", MODEL, coverage_fault(coverage))
@@ -445,27 +460,34 @@ class CompositionGate:
     ) -> None:
         """Compare a kernel's operations in the model with those on its own, equal inputs."""
         contract = self.tests.contracts.get(component)
-        if contract is None or contract.operations is None:
+        by_name = self.runner.options.specialised
+        if contract is None:
             return
-        shapes = [shape for shape, _ in contract.inputs]
         for call in calls:
-            has_same_inputs = contract.inputs == call.inputs and all(
-                map(has_same_layout, shapes, contract.strides, call.strides)
-            )
-            call_events = events[slice(*call.event_span)]
-            model_operations, own_operations = (
-                count_operation_names(call_events),
-                contract.operations,
-            )
-            # Where the model computes an input from constants, the kernel's operations on it are
-            # constant too.
-            missing_operations = own_operations - count_operation_names(call_events, constants=True)
-            if has_same_inputs and (missing_operations or model_operations - own_operations):
-                comparison = (
-                    f"{_format_names(model_operations)} in the model,"
-                    f" {_format_names(contract.operations)} by itself"
-                )
-                self.findings.record_verdict("rules", component, f"runs {comparison}")
+            fault = operations_fault(contract, call, events, "in the model", by_name=by_name)
+            self.findings.record_verdict("rules", component, fault)
+
+    def _judge_unread_weights(
+        self,
+        kernels: dict[str, tuple[nn.Module, str]],
+        mapping: dict[str, str],
+        original_run: ForwardObservation,
+    ) -> None:
+        """Report weights that reach no output of their own kernel, and the original's output."""
+        for path, (_, component) in kernels.items():
+            for name in sorted(self.tests.unread_weights.get(component, ())):
+                source = mapping.get(f"{path}.{name}")
+                if source in original_run.weights_used:
+                    fault = f"its {name} reaches no output of its own, the original's {source} does"
+                    self.findings.record_verdict("weights", component, fault)
+
+    def _judge_weights(self, kernels: dict[str, tuple[nn.Module, str]]) -> None:
+        """Compare the weights that each kernel has in the model with those that it has alone."""
+        for module, component in kernels.values():
+            if contract := self.tests.contracts.get(component):
+                fault = weights_fault(contract, weight_metas(module), "in the model")
+                if fault:
+                    self.findings.record_verdict("self-test", component, fault)
 
     def _note_health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
@@ -478,7 +500,3 @@ class CompositionGate:
 
 def _has_one_operation(events: list[Event]) -> bool:
     return sum(not event.constant for event in events) <= 1
-
-
-def _format_names(operations: Counter[str]) -> str:
-    return " + ".join(sorted(operations.elements())[:6]) or "nothing"

@@ -34,7 +34,8 @@ from runner.verify.gates.operation_identity import (
     identify_operation,
     meta_of,
 )
-from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
+from runner.verify.runtime.origins import Origin, Origins, is_part
+from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
 from runner.verify.runtime.work_estimate import estimate_effort
 
 
@@ -61,6 +62,14 @@ class Event:
     """Whether it wrote in place into a part of a tensor."""
     into_strided: bool = False
     """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
+    code: int | None = None
+    """Hash of the operation and of all that its operands come from, if it has one."""
+    uncertain: bool = False
+    """Whether an equal program without writes may have another hash here."""
+    in_place: bool = False
+    """Whether it wrote into a tensor that existed before."""
+    into_input: bool = False
+    """Whether that was an input of the running component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class ComponentCall:
     outputs: tuple[TensorMeta, ...]
     event_span: tuple[int, int]
     """Start and end of its events in the trace."""
+    plain_arguments: tuple[str, ...] = ()
+    """Arguments that are no tensors, as text."""
 
 
 @dataclass
@@ -111,13 +122,22 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """`file:line`, set while a worker's forward is repeated, since no frame here has it."""
     calls: ClassVar[tuple[str, ...]] = ()
     """Calls of the author's functions and modules that are open then, outermost first."""
+    given: ClassVar[frozenset[int]] = frozenset()
+    """Storages of the tensors that the worker's forward had from elsewhere."""
 
     def __init__(
         self,
         directory: Path,
         weights: dict[str, torch.Tensor] | None = None,
         other_tensors: Iterable[torch.Tensor] = (),
+        parameters: frozenset[int] = frozenset(),
+        *,
+        specialised: bool = False,
     ) -> None:
+        """`parameters`: storages of the parameters of the original.
+
+        `specialised`: the program may make tensors of numbers that it read from others.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
@@ -132,21 +152,32 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         The frame is stored only if the forward is code of torch.
         """
+        self._open_inputs: list[frozenset[int]] = []
+        """Storages of each running component's inputs."""
+        self._shapes_read: set[int] = set()
+        """Storages of tensors whose shape alone an operation read."""
         self._watches_components = False
         self._scatter_targets: dict[int, int] = {}
         """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
         self._weights: dict[int, list[str]] = {}
+        self._origins = Origins(parameters)
+        self._specialised = specialised
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._storage_number(tensor), []).append(name)
         own_tensors = [*(weights or {}).values(), *other_tensors]
         self.own_storages = self.storage_numbers(own_tensors)
         """Storages of the weights and of the other tensors."""
-        self.register_inputs(own_tensors)
+        self._known_storages |= self.own_storages
+        self._input_storages = set(self._known_storages)
         self._constant_storages |= self.own_storages - self._weights.keys()
 
     def register_inputs(self, values: object) -> None:
-        """Register tensors that exist before the forward and that it may read: its inputs."""
+        """Register the inputs of the forward, which exist before it and which it may read."""
+        for position, tensor in enumerate(tensors(values)):
+            number = self._storage_number(tensor)
+            if number not in self.own_storages:
+                self._origins.register_input(number, position)
         self._known_storages |= self.storage_numbers(values)
         self._input_storages = set(self._known_storages)
 
@@ -159,11 +190,17 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return func.decompose(*args, **kwargs)
         bound = list(bind_arguments(func, args, kwargs))
         shapes = {id(t): meta_of(t) for argument in bound for t in argument.tensors}
+        before = {} if func.is_view else self._find_origins(bound)
         result = func(*args, **kwargs)
         inputs = (tensor for argument in bound for tensor in argument.tensors)
         self.trace.effort += estimate_effort(func, inputs, args, kwargs, result)
-        self._record(func, bound, shapes, result)
+        self._record(func, bound, shapes, before, result)
         return result
+
+    def _find_origins(self, bound: list[BoundArgument]) -> dict[int, tuple[int, Origin]]:
+        """Return number and origin of each tensor among some arguments, by its id()."""
+        given = [(t, self._storage_number(t)) for argument in bound for t in argument.tensors]
+        return {id(t): (number, self._origins.find(t, number)) for t, number in given}
 
     @contextmanager
     def watch_components(
@@ -193,6 +230,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._watches_components:
             self._record_new_tensors(output, "returns")
 
+    def is_shape_read(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is empty, or an operation such as zeros_like took its shape."""
+        return not tensor.numel() or self._storage_number(tensor) in self._shapes_read
+
     def retained_tensor_fault(self) -> str | None:
         """Return a fault if a tensor of the forward is still alive after its output is freed."""
         result_storages = {number for event in self.trace.events for number in event.writes}
@@ -211,15 +252,18 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             inputs = tensors([*args, *kwargs.values()])
             metas = tuple(map(meta_of, inputs))
             strides = tuple(tuple(t.stride()) for t in inputs)
+            plain = plain_arguments([*args, *kwargs.values()])
             if not self._open_components:
                 self._record_new_tensors(inputs, f"gives {name}")
             caller = self._innermost_frame() if _is_of_torch(forward) else None
             self._open_components.append((name, file, caller))
+            self._open_inputs.append(self.storage_numbers(inputs))
             first = len(self.trace.events)
             try:
                 output = forward(*args, **kwargs)
             finally:
                 self._open_components.pop()
+                self._open_inputs.pop()
             results = tensors(output)
             if any(
                 self._storage_number(t) not in self._known_storages for t in results if t.numel()
@@ -227,7 +271,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._record_fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
             span = (first, len(self.trace.events))
             self.trace.calls.append(
-                ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span)
+                ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span, plain)
             )
             if name in examine and not all(_is_finite(t) for t in results):
                 self.trace.not_finite.add(name)
@@ -240,6 +284,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         func: Any,
         bound: list[BoundArgument],
         shapes: dict[int, TensorMeta],
+        before: dict[int, tuple[int, Origin]],
         result: Any,
     ) -> None:
         name = name_of(func)
@@ -249,6 +294,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for argument in bound:
             for tensor in argument.tensors:
                 number = self._storage_number(tensor)
+                if is_factory:
+                    self._shapes_read.add(number)
                 if argument.is_written:
                     writes.add(number)
                 if not is_factory and tensor.numel() and not self._is_python_number(tensor, number):
@@ -257,12 +304,27 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         component, file, caller = (
             self._open_components[-1] if self._open_components else (None, None, None)
         )
-        if not reads <= self._known_storages:
+        strays = reads - self._known_storages
+        if self._specialised:
+            self._origins.register_uncertain(strays)
+        if strays and Watch.place is not None:
+            # torch itself makes a tensor of the numbers in `x[:, [2, 1]]`.
+            literals = {
+                number
+                for argument in bound
+                for t in argument.tensors
+                if (number := self._storage_number(t)) in strays
+                and storage_of(t) not in Watch.given
+            }
+            strays -= literals
+            self._known_storages |= literals
+            self._constant_storages |= literals
+        if strays:
             if self._watches_components:
                 self._record_stray_read(name, component)
             else:
                 # These are tables in objects that are no modules.
-                self._constant_storages |= reads - self._known_storages
+                self._constant_storages |= strays
         if not outputs and not writes:
             return  # it reads a value into Python, or asserts something
         numbers = {self._storage_number(tensor) for tensor in outputs}
@@ -274,7 +336,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not writes and reads and numbers <= reads:
             return  # a view by its effect, whatever its name
         if name == "lift_fresh":
-            self._constant_storages |= numbers  # numbers written in Python
+            literals = numbers - self._known_storages  # numbers written in Python
+            self._constant_storages |= literals
+            self._known_storages |= literals
+            if self._specialised:
+                self._origins.register_uncertain(literals)
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of an empty tensor, which shares no storage
         if name == "copy_" and _is_same_memory([t for argument in bound for t in argument.tensors]):
@@ -315,10 +381,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant_storages -= written_storages
         self._known_storages |= written_storages
         operation = identify_operation(name, bound, shapes, outputs)
+        code, is_uncertain = self._origins.record(
+            name, bound, before, operation, list(map(self._storage_number, outputs)), random=random
+        )
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
         is_live = bool((reads | writes) - self._constant_storages) or random
         changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
-        into_part = name not in COPIES | FILLS and any(map(_is_part, changed_tensors))
+        into_part = name not in COPIES | FILLS and any(map(is_part, changed_tensors))
         into_strided = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
         self.trace.events.append(
             Event(
@@ -331,6 +400,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 Watch.calls,
                 into_part,
                 into_strided,
+                code,
+                is_uncertain,
+                bool(writes),
+                bool(self._open_inputs) and not writes.isdisjoint(self._open_inputs[-1]),
             )
         )
 
@@ -435,7 +508,7 @@ def _is_move(inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     return (
         len({t.device for t in all_tensors}) > 1
         and len(kinds) == 1
-        and not any(map(_is_part, inputs))
+        and not any(map(is_part, inputs))
     )
 
 
@@ -443,10 +516,6 @@ def _is_same_memory(inputs: list[torch.Tensor]) -> bool:
     """Return whether all tensors are the same elements of the same storage."""
     places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in inputs}
     return len(inputs) > 1 and len(places) == 1
-
-
-def _is_part(tensor: torch.Tensor) -> bool:
-    return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

@@ -15,7 +15,12 @@ import torch
 from torch import nn
 
 from runner.problems import to_plain_containers
-from runner.verify.gates.weights import vary_weights, weights_of
+from runner.verify.gates.weights import (
+    parameter_storages,
+    plain_tensors,
+    vary_weights,
+    weights_of,
+)
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
@@ -59,6 +64,11 @@ class StandaloneCheck(Protocol):
 
     def record_original_model(self, model: nn.Module, trial: int) -> None:
         """Take note of the original's weights for the seed of a trial."""
+
+    def record_map(
+        self, parent: str | None, mapping: Mapping[str, str], children: Mapping[str, str]
+    ) -> None:
+        """Record which weights of a parent, None for the original, those of its children are."""
 
     def watch_kernel_outputs(self, composed: nn.Module) -> AbstractContextManager[None]:
         """Listen, in the body, to the outputs of kernels in the composed model."""
@@ -229,11 +239,18 @@ class ForwardRunner:
     def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
-    def make_watch(self, model: nn.Module) -> Watch:
-        """Return a watch for one forward of a model."""
+    def make_watch(self, model: nn.Module, parameters: frozenset[int] | None = None) -> Watch:
+        """Return a watch for one forward of a model.
+
+        `parameters`: storages of the original's parameters, if it is compared with another model.
+        """
         values = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
-        return Watch(self.directory, weights_of(model), dense)
+        weights = weights_of(model)
+        if parameters is None:
+            parameters = parameter_storages(plain_tensors(model) | weights)
+        specialised = self.options.specialised
+        return Watch(self.directory, weights, dense, parameters, specialised=specialised)
 
 
 class SharedInputs:
