@@ -65,6 +65,7 @@ from runner.verify.gates.weights import (
     WeightTable,
     copy_buffers,
     describe_weights,
+    parameter_storages,
     snapshot_weights,
     transfer_weights,
     weight_map_fault,
@@ -215,13 +216,16 @@ class CompositionGate:
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
             transfer_weights(weights, composed_model, mapping)
         storages = {name: storage_of(tensor) for name, tensor in weights.items()}
+        parameters = parameter_storages(weights)
         del weights
         kernels = self._find_kernels(composed_model) if trial == 0 else {}
         recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
         reused_kernels = {
             file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
         }
-        actual, composed_run = self._run_composed(composed_model, kernels, inputs, trial, recording)
+        actual, composed_run = self._run_composed(
+            composed_model, kernels, parameters, inputs, trial, recording
+        )
         # These kernels have their self-test in this very run.
         self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
         buffer_difference = compare_state(buffers, composed_model, mapping)
@@ -348,6 +352,7 @@ class CompositionGate:
         self,
         model: nn.Module,
         kernels: dict[str, tuple[nn.Module, str]],
+        parameters: frozenset[int],
         inputs: SharedInputs,
         trial: int,
         recording: Recording | None,
@@ -358,7 +363,7 @@ class CompositionGate:
             return self.runner.forward(label, model, model_inputs, trial)
         names = {path: file for path, (_, file) in kernels.items()}
         modules = {path: module for path, (module, _) in kernels.items()}
-        watch = self._watch = self.runner.make_watch(model)
+        watch = self._watch = self.runner.make_watch(model, parameters)
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (

@@ -57,20 +57,56 @@ def compare_coverage(
             }
         )
 
+    missing = drop_relayout_copies(required_counts - reaching_counts)
+    extra = drop_relayout_copies(kernel_counts - required_counts - optional_counts)
+    if not missing and not extra:
+        kernel_pairs = [(event, alive) for event, alive in kernel_events if event.code is not None]
+        constants = [event for event in original.trace.events if event.constant]
+        other = _find_other_operands(required_events, [*unused_events, *constants], kernel_pairs)
+        if other is not None:
+            missing, extra = (Counter({event.operation: 1}) for event in other)
+            required_events, kernel_events = [other[0]], [(other[1], True)]
     return Coverage(
         component=component,
         original_operations=len(required_events),
         kernel_operations=len(kernel_events),
         constant_operations=(_count_constants(original), _count_constants(kernels)),
         unused_operations=len(unused_events),
-        missing=_list_counts(
-            drop_relayout_copies(required_counts - reaching_counts), required_events
-        ),
-        extra=_list_counts(
-            drop_relayout_copies(kernel_counts - required_counts - optional_counts),
-            [event for event, _ in kernel_events],
-        ),
+        missing=_list_counts(missing, required_events),
+        extra=_list_counts(extra, [event for event, _ in kernel_events]),
     )
+
+
+def _find_other_operands(
+    required: list[Event], optional: list[Event], kernels: list[tuple[Event, bool]]
+) -> tuple[Event, Event] | None:
+    """Return the first operation whose operands come from elsewhere in the kernels, on both sides.
+
+    The operations themselves are the same, as multisets. An operation is left out if the original
+    computes an equal one from what was changed in place in part.
+    """
+    originals = [*required, *optional]
+    uncertain = {event.operation for event in originals if event.uncertain}
+    missing = Counter(e.code for e in required if e.operation not in uncertain)
+    del missing[None]
+    missing -= Counter(event.code for event, alive in kernels if alive)
+    known = Counter(event.code for event in originals)
+    extra = [event for event, _ in kernels if event.operation not in uncertain]
+    extra = [event for event in extra if not _take(known, event.code)]
+    for event in required:
+        if missing[event.code]:
+            same = [e for e in extra if e.operation == event.operation]
+            return event, (same or extra or [event])[0]
+    for event in extra:
+        same = [e for e in originals if e.operation == event.operation]
+        return (same or [event])[0], event
+    return None
+
+
+def _take(counts: Counter[int | None], code: int | None) -> bool:
+    """Count down what has this code; return whether there was one."""
+    counts[code] -= 1
+    return counts[code] >= 0
 
 
 def collect_author_calls(events: Iterable[Event]) -> set[Work]:
@@ -138,6 +174,11 @@ def unread_weight_fault(
 
 def coverage_fault(coverage: Coverage) -> str | None:
     """Return the first difference of the multisets in one line; None if they are equal."""
+    if coverage.missing and coverage.extra:
+        first, second = coverage.missing[0], coverage.extra[0]
+        if first.operation == second.operation:
+            places = f"({', '.join(first.where[:1])}; here {', '.join(second.where[:1])})"
+            return f"{first.operation} works on other values than in the original {places}"
     for counts, kind in ((coverage.missing, "missing"), (coverage.extra, "too many")):
         if counts:
             first = counts[0]

@@ -34,6 +34,7 @@ from runner.verify.gates.weights import (
     WeightTable,
     copy_buffers,
     describe_weights,
+    parameter_storages,
     snapshot_weights,
     transfer_weights,
     weight_map_fault,
@@ -244,7 +245,7 @@ class StepGate:
         model_inputs = parent.inputs.get()
         if trial:
             return self.runner.forward(label, model, model_inputs, trial)
-        watch = self.runner.make_watch(model)
+        watch = self.runner.make_watch(model, parameter_storages(parent.weights))
         modules = {path: module for path, (module, _) in children.items()}
         names = loaded_step.component_files(children)
         with (

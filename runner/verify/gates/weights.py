@@ -162,6 +162,11 @@ def snapshot_weights(model: nn.Module) -> Weights:
     return {name: copies[id(tensor)] for name, tensor in by_name.items()}
 
 
+def parameter_storages(weights: Weights) -> frozenset[int]:
+    """Return the storages of the parameters among some weights, which `transfer_weights` keeps."""
+    return frozenset(storage_of(t) for t in weights.values() if isinstance(t, nn.Parameter))
+
+
 def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:
     """Give `target` the parameters of `source` under its own names, without copying them.
 

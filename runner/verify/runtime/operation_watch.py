@@ -34,6 +34,7 @@ from runner.verify.gates.operation_identity import (
     identify_operation,
     meta_of,
 )
+from runner.verify.runtime.origins import Origin, Origins, is_part
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
 from runner.verify.runtime.work_estimate import estimate_effort
 
@@ -61,6 +62,10 @@ class Event:
     """Whether it wrote in place into a part of a tensor."""
     into_strided: bool = False
     """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
+    code: int | None = None
+    """Hash of the operation and of all that its operands come from, if it has one."""
+    uncertain: bool = False
+    """Whether an equal program without writes may have another hash here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         directory: Path,
         weights: dict[str, torch.Tensor] | None = None,
         other_tensors: Iterable[torch.Tensor] = (),
+        parameters: Collection[int] | None = None,
     ) -> None:
+        """`parameters`: storages of the parameters of the model that this one is compared with."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
@@ -136,17 +143,30 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._scatter_targets: dict[int, int] = {}
         """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
         self._weights: dict[int, list[str]] = {}
+        self._origins = Origins()
         for name, tensor in (weights or {}).items():
             if tensor.numel():
-                self._weights.setdefault(self._storage_number(tensor), []).append(name)
+                number = self._storage_number(tensor)
+                self._weights.setdefault(number, []).append(name)
+                if (
+                    isinstance(tensor, nn.Parameter)
+                    if parameters is None
+                    else storage_of(tensor) in parameters
+                ):
+                    self._origins.register_parameter(number, tensor)
         own_tensors = [*(weights or {}).values(), *other_tensors]
         self.own_storages = self.storage_numbers(own_tensors)
         """Storages of the weights and of the other tensors."""
-        self.register_inputs(own_tensors)
+        self._known_storages |= self.own_storages
+        self._input_storages = set(self._known_storages)
         self._constant_storages |= self.own_storages - self._weights.keys()
 
     def register_inputs(self, values: object) -> None:
-        """Register tensors that exist before the forward and that it may read: its inputs."""
+        """Register the inputs of the forward, which exist before it and which it may read."""
+        for position, tensor in enumerate(tensors(values)):
+            number = self._storage_number(tensor)
+            if number not in self.own_storages:
+                self._origins.register_input(number, position)
         self._known_storages |= self.storage_numbers(values)
         self._input_storages = set(self._known_storages)
 
@@ -159,11 +179,17 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 return func.decompose(*args, **kwargs)
         bound = list(bind_arguments(func, args, kwargs))
         shapes = {id(t): meta_of(t) for argument in bound for t in argument.tensors}
+        before = {} if func.is_view else self._find_origins(bound)
         result = func(*args, **kwargs)
         inputs = (tensor for argument in bound for tensor in argument.tensors)
         self.trace.effort += estimate_effort(func, inputs, args, kwargs, result)
-        self._record(func, bound, shapes, result)
+        self._record(func, bound, shapes, before, result)
         return result
+
+    def _find_origins(self, bound: list[BoundArgument]) -> dict[int, tuple[int, Origin]]:
+        """Return number and origin of each tensor among some arguments, by its id()."""
+        given = [(t, self._storage_number(t)) for argument in bound for t in argument.tensors]
+        return {id(t): (number, self._origins.find(t, number)) for t, number in given}
 
     @contextmanager
     def watch_components(
@@ -240,6 +266,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         func: Any,
         bound: list[BoundArgument],
         shapes: dict[int, TensorMeta],
+        before: dict[int, tuple[int, Origin]],
         result: Any,
     ) -> None:
         name = name_of(func)
@@ -315,10 +342,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant_storages -= written_storages
         self._known_storages |= written_storages
         operation = identify_operation(name, bound, shapes, outputs)
+        code, is_uncertain = self._origins.record(
+            name, bound, before, operation, list(map(self._storage_number, outputs)), random=random
+        )
         # A copy or a fill into a tensor that depends on an input stays part of that tensor.
         is_live = bool((reads | writes) - self._constant_storages) or random
         changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
-        into_part = name not in COPIES | FILLS and any(map(_is_part, changed_tensors))
+        into_part = name not in COPIES | FILLS and any(map(is_part, changed_tensors))
         into_strided = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
         self.trace.events.append(
             Event(
@@ -331,6 +361,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 Watch.calls,
                 into_part,
                 into_strided,
+                code,
+                is_uncertain,
             )
         )
 
@@ -435,7 +467,7 @@ def _is_move(inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> bool:
     return (
         len({t.device for t in all_tensors}) > 1
         and len(kinds) == 1
-        and not any(map(_is_part, inputs))
+        and not any(map(is_part, inputs))
     )
 
 
@@ -443,10 +475,6 @@ def _is_same_memory(inputs: list[torch.Tensor]) -> bool:
     """Return whether all tensors are the same elements of the same storage."""
     places = {(storage_of(t), t.storage_offset(), t.shape, t.stride(), t.dtype) for t in inputs}
     return len(inputs) > 1 and len(places) == 1
-
-
-def _is_part(tensor: torch.Tensor) -> bool:
-    return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

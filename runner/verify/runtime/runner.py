@@ -5,7 +5,7 @@ It turns off gradients and fused fast paths: both sides run the operations that 
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -229,11 +229,11 @@ class ForwardRunner:
     def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
-    def make_watch(self, model: nn.Module) -> Watch:
-        """Return a watch for one forward of a model."""
+    def make_watch(self, model: nn.Module, parameters: Collection[int] | None = None) -> Watch:
+        """Return a watch for one forward of a model; Watch explains `parameters`."""
         values = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
-        return Watch(self.directory, weights_of(model), dense)
+        return Watch(self.directory, weights_of(model), dense, parameters)
 
 
 class SharedInputs:

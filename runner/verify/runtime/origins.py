@@ -1,0 +1,166 @@
+"""Follows what the values of each tensor in a forward come from, in hashes that two forwards share.
+
+Two operations have the same hash if they do the same to the same values: on the same input, on the
+same parameter, on a constant with the same numbers, or on what operations of the same hash gave.
+Views and copies hand a hash on, so it does not matter how tensors are laid out.
+"""
+
+import torch
+
+from runner.torch_internals import storage_of, without_modes
+from runner.verify.gates.operation_identity import (
+    COPIES,
+    CREATES,
+    FILLS,
+    SCATTERS,
+    BoundArgument,
+    DispatchedOperation,
+)
+
+Origin = frozenset[int]
+"""Hashes of all that a tensor's values come from; a tensor that was written in parts has several.
+
+A constant's only hash is that of its numbers.
+"""
+_MOST_ELEMENTS = 4096
+"""Number of elements of a constant that are compared; of a larger one, as many spread over it."""
+_SYMMETRIC = {"add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"}
+"""Operations whose operands may be swapped; those of `add` only without a factor."""
+_SWAPPED = {"ge", "gt"}
+"""Comparisons whose identity is that of their mirror, with the operands swapped."""
+
+
+class Origins:
+    """The origins of the storages in one forward, by their numbers.
+
+    A storage without an entry holds a constant or a buffer, whose numbers are compared.
+    """
+
+    def __init__(self) -> None:
+        self._by_storage: dict[int, Origin] = {}
+        self._uncertain: set[int] = set()
+        """Storages that have, or come from, a part that an operation changed in place.
+
+        A program without writes computes another tensor there, and only some of the later readers
+        read that one.
+        """
+
+    def register_parameter(self, number: int, tensor: torch.Tensor) -> None:
+        """Register a parameter; the models of a comparison have it in the same memory."""
+        self._by_storage[number] = frozenset({hash(("parameter", storage_of(tensor)))})
+
+    def register_input(self, number: int, position: int) -> None:
+        """Register an input of the forward."""
+        self._by_storage[number] = frozenset({hash(("input", position))})
+
+    def find(self, tensor: torch.Tensor, number: int) -> Origin:
+        """Return the origin of a tensor in the storage of this number."""
+        origin = self._by_storage.get(number)
+        if origin is not None:
+            return origin
+        return frozenset({_hash_values(tensor)} if tensor.numel() else ())
+
+    def record(
+        self,
+        name: str,
+        bound: list[BoundArgument],
+        before: dict[int, tuple[int, Origin]],
+        operation: DispatchedOperation,
+        outputs: list[int],
+        *,
+        random: bool,
+    ) -> tuple[int | None, bool]:
+        """Record where an operation's results come from; return its hash and if it is uncertain.
+
+        `before`: number and origin of each argument by its id(), before the operation ran.
+        `outputs`: numbers of the results' storages. An operation that draws random numbers has no
+        hash, nor has a copy, unless it writes constants into something.
+        """
+        written = [t for a in bound if a.is_written and a.name != "out" for t in a.tensors]
+        values = {argument.name: argument.value for argument in bound}
+        is_copy = name in COPIES | FILLS | SCATTERS
+        if is_copy:
+            fill = 0 if name.startswith("zero") else values.get("value")
+            source = fill if name in FILLS else values.get("src", values["self"])
+            read = [source] if isinstance(source, torch.Tensor) else []
+            result = before[id(source)][1] if read else frozenset({_hash_number(source)})
+        else:
+            is_read = name not in CREATES
+            read = [t for a in bound if is_read and a.name != "out" for t in a.tensors]
+            origins = () if random else tuple(before[id(t)][1] for t in read)
+            result = frozenset({_hash_operation(name, operation, origins)})
+        is_known = random or any(before[id(t)][0] in self._by_storage for t in read)
+        is_uncertain = any(before[id(t)][0] in self._uncertain for t in [*read, *written])
+        is_uncertain |= not is_copy and any(map(is_part, written))
+        bases: dict[int, torch.Tensor | None] = dict.fromkeys(outputs)
+        """Storages with results; for each the tensor that keeps its other elements."""
+        bases |= {before[id(t)][0]: t if is_part(t) else None for t in written}
+        if name in SCATTERS and values["self"].numel() > values["src"].numel():
+            bases = dict.fromkeys(bases, values["self"])
+        for n, (number, base) in enumerate(bases.items()):
+            origin = result if is_copy or not n else frozenset({hash((*result, n))})
+            is_base_known = base is not None and before[id(base)][0] in self._by_storage
+            if base is not None:
+                origin |= before[id(base)][1] if is_base_known else _find_one_value(base)
+            if is_known or is_base_known:
+                self._by_storage[number] = origin
+            elif name.removeprefix("new_").startswith("empty"):
+                self._by_storage[number] = frozenset()  # its numbers say nothing
+            else:
+                self._by_storage.pop(number, None)
+            (self._uncertain.add if is_uncertain else self._uncertain.discard)(number)
+        if is_copy:
+            is_written_constant = not is_known and (written or name in SCATTERS)
+            return (hash(result) if is_written_constant else None), is_uncertain
+        return (None if random else hash(result)), is_uncertain
+
+
+def is_part(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor has fewer elements than its storage."""
+    return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
+
+
+def _hash_operation(name: str, operation: DispatchedOperation, origins: tuple[Origin, ...]) -> int:
+    is_symmetric = operation.name in _SYMMETRIC and len(origins) == 2
+    if is_symmetric and not any(
+        a.startswith("alpha=") and a != "alpha=1" for a in operation.attributes
+    ):
+        return hash((operation, frozenset(origins)))
+    return hash((operation, origins[::-1] if name.rstrip("_") in _SWAPPED else origins))
+
+
+def _hash_values(tensor: torch.Tensor) -> int:
+    """Return a hash of a constant's numbers; one for all shapes if they are equal."""
+    values = _sample_values(tensor)
+    if values is None:
+        return hash(("constant", tuple(tensor.shape)))
+    if bool((values == values[0]).all()):
+        return _hash_number(values[0].item())
+    return hash(("constant", values.numpy().tobytes()))
+
+
+def _find_one_value(tensor: torch.Tensor) -> Origin:
+    """Return the origin of a constant with one value throughout; nothing for another one."""
+    values = _sample_values(tensor)
+    is_one = values is not None and bool((values == values[0]).all())
+    return frozenset({_hash_number(values[0].item())} if is_one and values is not None else ())
+
+
+def _hash_number(value: object) -> int:
+    return hash(("number", value))
+
+
+def _sample_values(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return up to `_MOST_ELEMENTS` elements of a tensor in one dtype; None without values."""
+    has_values = type(tensor) in (torch.Tensor, torch.nn.Parameter) and not tensor.is_meta
+    if not has_values or not tensor.numel() or not tensor.untyped_storage().nbytes():
+        return None
+    with without_modes():
+        sample = tensor.detach()
+        while sample.numel() > _MOST_ELEMENTS:
+            _, largest = max((size, n) for n, size in enumerate(sample.shape))
+            sample = sample.movedim(largest, 0)[::2]
+        flat = sample.resolve_conj().resolve_neg().reshape(-1).cpu()
+        if flat.is_complex():
+            return flat.to(torch.complex128)
+        return flat.to(torch.float64 if flat.is_floating_point() else torch.int64)
