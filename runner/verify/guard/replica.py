@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.torch_internals import DisableTorchFunction, find_operator, without_modes
+from runner.torch_internals import DisableTorchFunction, find_operator, storage_of, without_modes
 from runner.verify.guard.call_recording import public_functions
 from runner.verify.guard.claims import check_program
 from runner.verify.guard.wire_format import ConnectionLostError, decode, encode
@@ -198,10 +198,12 @@ class WorkerModel:
         default_dtype = torch.get_default_dtype()
         try:
             torch.set_default_dtype(vars(torch)[program["dtype"]])
+            Watch.given = frozenset(map(storage_of, program["given"]))
             output = self.player.replay_forward()
         except (ConnectionLostError, LookupError, TypeError) as error:
             raise CannotJudge(f"what it does cannot be done again: {error}") from error
         finally:
+            Watch.given = frozenset()
             torch.set_default_dtype(default_dtype)
             env, self.player = self.player.env, None
         for n, number in program["rebound"]:

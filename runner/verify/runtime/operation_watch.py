@@ -116,6 +116,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """`file:line`, set while a worker's forward is repeated, since no frame here has it."""
     calls: ClassVar[tuple[str, ...]] = ()
     """Calls of the author's functions and modules that are open then, outermost first."""
+    given: ClassVar[frozenset[int]] = frozenset()
+    """Storages of the tensors that the worker's forward had from elsewhere."""
 
     def __init__(
         self,
@@ -284,12 +286,24 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         component, file, caller = (
             self._open_components[-1] if self._open_components else (None, None, None)
         )
-        if not reads <= self._known_storages:
+        strays = reads - self._known_storages
+        if strays and Watch.place is not None:
+            # torch itself makes a tensor of the numbers in `x[:, [2, 1]]`.
+            literals = {
+                number
+                for argument in bound
+                for t in argument.tensors
+                if (number := self._storage_number(t)) in strays and storage_of(t) not in Watch.given
+            }
+            strays -= literals
+            self._known_storages |= literals
+            self._constant_storages |= literals
+        if strays:
             if self._watches_components:
                 self._record_stray_read(name, component)
             else:
                 # These are tables in objects that are no modules.
-                self._constant_storages |= reads - self._known_storages
+                self._constant_storages |= strays
         if not outputs and not writes:
             return  # it reads a value into Python, or asserts something
         numbers = {self._storage_number(tensor) for tensor in outputs}
@@ -301,7 +315,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not writes and reads and numbers <= reads:
             return  # a view by its effect, whatever its name
         if name == "lift_fresh":
-            self._constant_storages |= numbers  # numbers written in Python
+            literals = numbers - self._known_storages  # numbers written in Python
+            self._constant_storages |= literals
+            self._known_storages |= literals
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of an empty tensor, which shares no storage
         if name == "copy_" and _is_same_memory([t for argument in bound for t in argument.tensors]):
