@@ -1,9 +1,11 @@
 """Reads files that kdrun did not write: only regular files, and only up to a size limit."""
 
 import errno
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 LARGEST_SOURCE = 64 << 20
 LARGEST_DOCUMENT = 1 << 30
@@ -36,3 +38,23 @@ def read_text(path: Path, most_bytes: int = LARGEST_DOCUMENT) -> str:
         UnicodeDecodeError: the file is not UTF-8.
     """
     return read_file(path, most_bytes).decode("utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Return the document in a file of JSON.
+
+    Raises:
+        OSError: as for `read_file`.
+        ValueError: the file is not JSON, or has a key twice: readers differ in which one counts.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(read_text(path), object_pairs_hook=_refuse_duplicates)
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in document:
+            raise ValueError(f"{key!r} stands twice in one object")
+        document[key] = value
+    return document

@@ -1,12 +1,11 @@
 """Finds the files of a decomposition directory and which component each copy belongs to."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Node, Tree
-from runner.untrusted_files import read_file, read_text
+from runner.untrusted_files import read_file, read_json
 from runner.verify.loading_files import CHILDREN, CannotJudge
 from runner.verify.reading_trees import read_tree
 
@@ -95,10 +94,10 @@ def read_weight_map(step: Path) -> dict[str, str]:
     """
     file = f"{step.name}/weight_map.json"
     try:
-        document = json.loads(read_text(step / "weight_map.json"))
+        document = read_json(step / "weight_map.json")
     except OSError as error:
         raise CannotJudge(f"{file}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CannotJudge(f"{file} is not JSON: {error}") from error
     if not isinstance(document, dict):
         raise CannotJudge(f"{file} is {type(document).__name__}, not a map of names to names")

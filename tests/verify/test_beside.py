@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from runner.untrusted_files import read_json
 from runner.verify.guard.extra_files import find_extra_files
 
 
@@ -45,6 +46,40 @@ def test_bytecode_that_somebody_made_is_told(tmp_path, kind):
         name == Path(importlib.util.cache_from_source(str(file))).relative_to(tmp_path).as_posix()
     )
     assert "is bytecode" in fault
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("verification/typing_extensions.py", "is no file of the layout"),
+        ("steps/a/children.py", "is no file of the layout"),
+        ("level_0_kernel/relu/__init__.py", "is no file of the layout"),
+        ("steps/a/children/relu.abi3.so", "is machine code"),
+        ("verification/pytest.ini", "changes how tests"),
+        ("setup.cfg", "changes how tests"),
+    ],
+)
+def test_what_others_could_import_or_obey_is_told(name, word, tmp_path):
+    write(tmp_path, name)
+
+    ((_, fault),) = find_extra_files(tmp_path)
+
+    assert fault.startswith(word)
+
+
+def test_a_projects_settings_are_fine_unless_pytest_reads_them(tmp_path):
+    write(tmp_path, "pyproject.toml", "[tool.ruff]\n")
+    assert not [*find_extra_files(tmp_path)]
+
+    write(tmp_path, "pyproject.toml", "[tool.pytest.ini_options]\naddopts = '-p evil'\n")
+    assert [*find_extra_files(tmp_path)]
+
+
+def test_a_key_that_stands_twice_in_json_is_refused(tmp_path):
+    write(tmp_path, "tree.json", '{"nodes": {}, "nodes": {"root": {}}}')
+
+    with pytest.raises(ValueError, match="'nodes' stands twice"):
+        read_json(tmp_path / "tree.json")
 
 
 def test_what_python_leaves_is_fine(tmp_path):

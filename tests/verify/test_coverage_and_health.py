@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from runner.verify import Check
-from runner.verify.gates.coverage import compare_coverage
+from runner.verify.gates.coverage import compare_coverage, coverage_fault
 from runner.verify.gates.weights import vary_weights
 from runner.verify.options import VerifyOptions
 from runner.verify.runtime.runner import (
@@ -79,11 +79,19 @@ SAME = [
     (lambda m, x: torch.relu(x).mul_(2), _put_back, False),
     (_in_place_on_rows, lambda m, x: torch.relu(x) * 2, True),
     (lambda m, x: x.t().contiguous(), lambda m, x: x.t().clone(), True),
-    (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.ones(3, dtype=torch.int64), True),
+    (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.tensor([0, 1, 2]), True),
+    (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.ones(3, dtype=torch.int64), False),
+    (lambda m, x: x + torch.full((2, 3), 2.0), lambda m, x: x + torch.full((2, 3), 3.0), False),
     (lambda m, x: (x * 2, x * 3)[0], lambda m, x: x * 2, True),
     (lambda m, x: x * 2, lambda m, x: x * 3, False),
     (lambda m, x: x * 2, lambda m, x: (x * 2) * 2, False),
-    (lambda m, x: x * m.table, lambda m, x: x * m.scale, True),
+    (lambda m, x: x * m.table, lambda m, x: x * torch.ones(3), True),
+    (lambda m, x: x * m.table, lambda m, x: x * m.scale, False),
+    (lambda m, x: x.abs() + x.neg(), lambda m, x: x.neg() + x.abs(), True),
+    (lambda m, x: x.abs() - x.neg(), lambda m, x: x.neg() - x.abs(), False),
+    (lambda m, x: x.abs().relu().neg(), lambda m, x: x.relu().abs().neg(), False),
+    (lambda m, x: x.float().neg().half(), lambda m, x: x.t().float().neg().t().half(), False),
+    (lambda m, x: x.contiguous().neg(), lambda m, x: x.view(2, 3).neg(), True),
     (lambda m, x: torch.softmax(x, 0), lambda m, x: torch.softmax(x, 1), False),
     (lambda m, x: x.double(), lambda m, x: x.double(), True),
     (lambda m, x: x.double(), lambda m, x: x.half(), False),
@@ -97,6 +105,32 @@ def test_operations_are_compared_by_what_they_compute(seen, original, kernels, s
     coverage = compare_coverage("model", seen(original, x), seen(kernels, x))
 
     assert coverage.equal == same
+
+
+def test_an_operation_on_other_values_is_named_with_both_places(seen):
+    x = torch.randn(2, 3)
+    one = seen(lambda m, x: x.tanh().sin() + x.neg(), x)
+    other = seen(lambda m, x: x.neg().sin() + x.tanh(), x)
+
+    fault = coverage_fault(compare_coverage("model", one, other))
+
+    assert fault is not None
+    assert fault.startswith("sin(float32[2, 3]) -> float32[2, 3] works on other values than in the")
+
+
+def test_what_comes_from_a_tensor_written_in_parts_is_compared_by_name_alone(seen):
+    def in_parts(m, x):
+        y = torch.zeros_like(x)
+        y[:, :1], y[:, 1:] = x[:, :1].exp(), x[:, 1:]
+        return y.relu()
+
+    def by_scatter(m, x):
+        y = x.new_empty(2, 3).slice_scatter(x[:, :1].exp(), 1, 0, 1)
+        return y.slice_scatter(x[:, 1:], 1, 1, 3).relu()
+
+    x = torch.randn(2, 3)
+
+    assert compare_coverage("model", seen(in_parts, x), seen(by_scatter, x)).equal
 
 
 def test_dead_work_may_be_left_out_but_no_dead_work_may_be_added(seen):

@@ -1,13 +1,26 @@
 """Finds files in a decomposition's folder that would affect its users but not its judge."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from runner.tree.document import LEVEL_FOLDER
 from runner.untrusted_files import read_file
 
-_CODE_SUFFIXES = {".py", ".pyc", ".so", ".pyd"}
+_FOLDERS = (
+    rf"({'|'.join(LEVEL_FOLDER.values())}|steps|steps/[^/]+|steps/[^/]+/children|verification)"
+)
+_LAYOUT = re.compile(
+    rf"original\.py|({_FOLDERS}/)?__init__\.py|({'|'.join(LEVEL_FOLDER.values())})/[^/]+\.py"
+    r"|steps/[^/]+/((original|refactored)\.py|children/[^/]+\.py)"
+    r"|verification/(composition_test|checks)\.py"
+)
+"""Python files of the documented layout."""
+_BINARY_SUFFIXES = {".so", ".pyd"}
+_SETTINGS_SUFFIXES = {".ini", ".cfg", ".toml"}
+_CODE_SUFFIXES = {".py", ".pyc", *_BINARY_SUFFIXES}
 _PROTECTED_MODULES = set(sys.stdlib_module_names) | {
     "torch",
     "numpy",
@@ -23,17 +36,41 @@ def find_extra_files(directory: Path) -> Iterator[tuple[str, str]]:
     """Yield each file that should not be there, with the reason."""
     for path in sorted(directory.rglob("*")):
         name = path.relative_to(directory).as_posix()
-        stem = path.name.partition(".")[0]
-        if path.is_dir():
-            hides = stem in _PROTECTED_MODULES and (path / "__init__.py").exists()
-        else:
-            hides = path.suffix in _CODE_SUFFIXES and stem in _PROTECTED_MODULES
-        if hides and path.parent.name != "__pycache__":
-            yield name, f"hides the module {stem} from files beside it: give it another name"
-        elif path.name == "__init__.py" and not _is_empty(path):
-            yield name, "does something when it is imported: leave it empty"
-        elif path.suffix == ".pyc" and _is_unchecked(path):
-            yield name, "is bytecode that Python runs instead of the source: delete it"
+        if fault := _find_fault(path, name):
+            yield name, fault
+
+
+def _find_fault(path: Path, name: str) -> str | None:
+    stem = path.name.partition(".")[0]
+    if path.is_dir():
+        hides = stem in _PROTECTED_MODULES and (path / "__init__.py").exists()
+    else:
+        hides = path.suffix in _CODE_SUFFIXES and stem in _PROTECTED_MODULES
+    if hides and path.parent.name != "__pycache__":
+        return f"hides the module {stem} from files beside it: give it another name"
+    if path.is_dir():
+        return None
+    if path.name == "__init__.py" and path.parent.name in _PROTECTED_MODULES:
+        return None  # its folder is told
+    if path.suffix == ".py" and not _LAYOUT.fullmatch(name):
+        return "is no file of the layout, and files beside it could import it: delete it"
+    if path.name == "__init__.py" and not _is_empty(path):
+        return "does something when it is imported: leave it empty"
+    if path.suffix == ".pyc" and _is_unchecked(path):
+        return "is bytecode that Python runs instead of the source: delete it"
+    if path.suffix in _BINARY_SUFFIXES:
+        return "is machine code that Python imports instead of a source: delete it"
+    if path.suffix in _SETTINGS_SUFFIXES and not _is_harmless(path):
+        return "changes how tests of this directory run: delete it"
+    return None
+
+
+def _is_harmless(path: Path) -> bool:
+    """Return whether it is a project's settings without any for pytest."""
+    try:
+        return path.name == "pyproject.toml" and b"pytest" not in read_file(path)
+    except OSError:
+        return False
 
 
 def _is_empty(path: Path) -> bool:

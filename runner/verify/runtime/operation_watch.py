@@ -124,9 +124,14 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         directory: Path,
         weights: dict[str, torch.Tensor] | None = None,
         other_tensors: Iterable[torch.Tensor] = (),
-        parameters: Collection[int] | None = None,
+        parameters: frozenset[int] = frozenset(),
+        *,
+        specialised: bool = False,
     ) -> None:
-        """`parameters`: storages of the parameters of the model that this one is compared with."""
+        """`parameters`: storages of the parameters of the original.
+
+        `specialised`: the program may make tensors of numbers that it read from others.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
         self._directory = str(directory.resolve())
@@ -145,17 +150,11 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._scatter_targets: dict[int, int] = {}
         """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
         self._weights: dict[int, list[str]] = {}
-        self._origins = Origins()
+        self._origins = Origins(parameters)
+        self._specialised = specialised
         for name, tensor in (weights or {}).items():
             if tensor.numel():
-                number = self._storage_number(tensor)
-                self._weights.setdefault(number, []).append(name)
-                if (
-                    isinstance(tensor, nn.Parameter)
-                    if parameters is None
-                    else storage_of(tensor) in parameters
-                ):
-                    self._origins.register_parameter(number, tensor)
+                self._weights.setdefault(self._storage_number(tensor), []).append(name)
         own_tensors = [*(weights or {}).values(), *other_tensors]
         self.own_storages = self.storage_numbers(own_tensors)
         """Storages of the weights and of the other tensors."""
@@ -287,13 +286,16 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._open_components[-1] if self._open_components else (None, None, None)
         )
         strays = reads - self._known_storages
+        if self._specialised:
+            self._origins.register_uncertain(strays)
         if strays and Watch.place is not None:
             # torch itself makes a tensor of the numbers in `x[:, [2, 1]]`.
             literals = {
                 number
                 for argument in bound
                 for t in argument.tensors
-                if (number := self._storage_number(t)) in strays and storage_of(t) not in Watch.given
+                if (number := self._storage_number(t)) in strays
+                and storage_of(t) not in Watch.given
             }
             strays -= literals
             self._known_storages |= literals
@@ -318,6 +320,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             literals = numbers - self._known_storages  # numbers written in Python
             self._constant_storages |= literals
             self._known_storages |= literals
+            if self._specialised:
+                self._origins.register_uncertain(literals)
         if not writes and (func.is_view or name in {"_unsafe_view", "detach", "alias"}):
             return  # a view of an empty tensor, which shares no storage
         if name == "copy_" and _is_same_memory([t for argument in bound for t in argument.tensors]):

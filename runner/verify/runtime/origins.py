@@ -36,25 +36,30 @@ class Origins:
     A storage without an entry holds a constant or a buffer, whose numbers are compared.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: frozenset[int]) -> None:
+        """`parameters`: their storages; the models of a comparison have them in the same memory."""
+        self._parameters = parameters
         self._by_storage: dict[int, Origin] = {}
         self._uncertain: set[int] = set()
-        """Storages that have, or come from, a part that an operation changed in place.
+        """Storages that come from one that was written part by part.
 
         A program without writes computes another tensor there, and only some of the later readers
         read that one.
         """
 
-    def register_parameter(self, number: int, tensor: torch.Tensor) -> None:
-        """Register a parameter; the models of a comparison have it in the same memory."""
-        self._by_storage[number] = frozenset({hash(("parameter", storage_of(tensor)))})
-
     def register_input(self, number: int, position: int) -> None:
         """Register an input of the forward."""
         self._by_storage[number] = frozenset({hash(("input", position))})
 
+    def register_uncertain(self, numbers: set[int]) -> None:
+        """Register storages for which an equal program may have others."""
+        self._uncertain |= numbers
+
     def find(self, tensor: torch.Tensor, number: int) -> Origin:
         """Return the origin of a tensor in the storage of this number."""
+        if number not in self._by_storage and storage_of(tensor) in self._parameters:
+            parameter = hash(("parameter", storage_of(tensor)))
+            self._by_storage[number] = frozenset({parameter})
         origin = self._by_storage.get(number)
         if origin is not None:
             return origin
@@ -91,7 +96,9 @@ class Origins:
             result = frozenset({_hash_operation(name, operation, origins)})
         is_known = random or any(before[id(t)][0] in self._by_storage for t in read)
         is_uncertain = any(before[id(t)][0] in self._uncertain for t in [*read, *written])
-        is_uncertain |= not is_copy and any(map(is_part, written))
+        is_uncertain |= not is_copy and any(
+            map(is_part, [t for a in bound if a.is_written for t in a.tensors])
+        )
         bases: dict[int, torch.Tensor | None] = dict.fromkeys(outputs)
         """Storages with results; for each the tensor that keeps its other elements."""
         bases |= {before[id(t)][0]: t if is_part(t) else None for t in written}
@@ -100,6 +107,7 @@ class Origins:
         for n, (number, base) in enumerate(bases.items()):
             origin = result if is_copy or not n else frozenset({hash((*result, n))})
             is_base_known = base is not None and before[id(base)][0] in self._by_storage
+            is_assembled = base is not None and not self._by_storage.get(before[id(base)][0])
             if base is not None:
                 origin |= before[id(base)][1] if is_base_known else _find_one_value(base)
             if is_known or is_base_known:
@@ -108,7 +116,9 @@ class Origins:
                 self._by_storage[number] = frozenset()  # its numbers say nothing
             else:
                 self._by_storage.pop(number, None)
-            (self._uncertain.add if is_uncertain else self._uncertain.discard)(number)
+            (self._uncertain.add if is_uncertain or is_assembled else self._uncertain.discard)(
+                number
+            )
         if is_copy:
             is_written_constant = not is_known and (written or name in SCATTERS)
             return (hash(result) if is_written_constant else None), is_uncertain

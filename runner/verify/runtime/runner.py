@@ -5,7 +5,7 @@ It turns off gradients and fused fast paths: both sides run the operations that 
 
 import random
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,12 @@ import torch
 from torch import nn
 
 from runner.problems import to_plain_containers
-from runner.verify.gates.weights import vary_weights, weights_of
+from runner.verify.gates.weights import (
+    parameter_storages,
+    plain_tensors,
+    vary_weights,
+    weights_of,
+)
 from runner.verify.layout import COMPOSITION_TEST, ORIGINAL
 from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.options import VerifyOptions
@@ -229,11 +234,18 @@ class ForwardRunner:
     def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
-    def make_watch(self, model: nn.Module, parameters: Collection[int] | None = None) -> Watch:
-        """Return a watch for one forward of a model; Watch explains `parameters`."""
+    def make_watch(self, model: nn.Module, parameters: frozenset[int] | None = None) -> Watch:
+        """Return a watch for one forward of a model.
+
+        `parameters`: storages of the original's parameters, if it is compared with another model.
+        """
         values = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
-        return Watch(self.directory, weights_of(model), dense, parameters)
+        weights = weights_of(model)
+        if parameters is None:
+            parameters = parameter_storages(plain_tensors(model) | weights)
+        specialised = self.options.specialised
+        return Watch(self.directory, weights, dense, parameters, specialised=specialised)
 
 
 class SharedInputs:
