@@ -50,13 +50,15 @@ from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_
 from runner.verify.gates.root import RootGate
 from runner.verify.gates.self_test import (
     SelfTests,
-    count_operation_names,
     documented_inputs,
     find_components,
     forbid_computation,
     format_metas,
     has_same_layout,
+    operations_fault,
     outside_tensor_fault,
+    weight_metas,
+    weights_fault,
 )
 from runner.verify.gates.steps import StepGate
 from runner.verify.gates.training_state import compare_state
@@ -228,6 +230,7 @@ class CompositionGate:
         )
         # These kernels have their self-test in this very run.
         self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
+        self._judge_weights(kernels)
         buffer_difference = compare_state(buffers, composed_model, mapping)
         if recording is None:
             del composed_model
@@ -450,27 +453,20 @@ class CompositionGate:
     ) -> None:
         """Compare a kernel's operations in the model with those on its own, equal inputs."""
         contract = self.tests.contracts.get(component)
-        if contract is None or contract.operations is None:
+        by_name = self.runner.options.specialised
+        if contract is None:
             return
-        shapes = [shape for shape, _ in contract.inputs]
         for call in calls:
-            has_same_inputs = contract.inputs == call.inputs and all(
-                map(has_same_layout, shapes, contract.strides, call.strides)
-            )
-            call_events = events[slice(*call.event_span)]
-            model_operations, own_operations = (
-                count_operation_names(call_events),
-                contract.operations,
-            )
-            # Where the model computes an input from constants, the kernel's operations on it are
-            # constant too.
-            missing_operations = own_operations - count_operation_names(call_events, constants=True)
-            if has_same_inputs and (missing_operations or model_operations - own_operations):
-                comparison = (
-                    f"{_format_names(model_operations)} in the model,"
-                    f" {_format_names(contract.operations)} by itself"
-                )
-                self.findings.record_verdict("rules", component, f"runs {comparison}")
+            fault = operations_fault(contract, call, events, "in the model", by_name=by_name)
+            self.findings.record_verdict("rules", component, fault)
+
+    def _judge_weights(self, kernels: dict[str, tuple[nn.Module, str]]) -> None:
+        """Compare the weights that each kernel has in the model with those that it has alone."""
+        for module, component in kernels.values():
+            if contract := self.tests.contracts.get(component):
+                fault = weights_fault(contract, weight_metas(module), "in the model")
+                if fault:
+                    self.findings.record_verdict("self-test", component, fault)
 
     def _note_health(self, total: Difference) -> None:
         if total.reason is None and not total.noticed:
@@ -483,7 +479,3 @@ class CompositionGate:
 
 def _has_one_operation(events: list[Event]) -> bool:
     return sum(not event.constant for event in events) <= 1
-
-
-def _format_names(operations: Counter[str]) -> str:
-    return " + ".join(sorted(operations.elements())[:6]) or "nothing"

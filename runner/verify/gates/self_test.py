@@ -28,8 +28,8 @@ from runner.verify.loading_files import (
     require_attribute,
 )
 from runner.verify.results import NOT_FINITE
-from runner.verify.runtime.operation_watch import Event, Watch
-from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
+from runner.verify.runtime.operation_watch import ComponentCall, Event, Watch
+from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
 from runner.verify.runtime.random_blocks import RepeatedDraws
 from runner.verify.runtime.runner import ForwardRunner, Inputs
 
@@ -46,7 +46,11 @@ class Contract:
     argument_count: int
     """Number of arguments, including those that are no tensors."""
     operations: Counter[str] | None = None
-    """Names of the operations that a kernel ran on them, without moves and constants."""
+    """Operations that it ran on them, with attributes, without moves and constants."""
+    weights: frozenset[tuple[str, TensorMeta]] = frozenset()
+    """Name, shape and dtype of each weight."""
+    plain_arguments: tuple[str, ...] = ()
+    """Arguments that are no tensors, as text."""
 
 
 @dataclass
@@ -151,7 +155,7 @@ def run_self_test(
         judge_output(component_file, layout, output, tests, findings)
         events = watch.trace.events
         contract = tests.contracts[component]
-        tests.contracts[component] = replace(contract, operations=count_operation_names(events))
+        tests.contracts[component] = replace(contract, operations=count_operations(events))
         del output
         findings.record_verdict("rules", component, watch.retained_tensor_fault())
         if runner.standalone:
@@ -172,6 +176,8 @@ def note_contract(
         tuple(map(meta_of, input_tensors)),
         tuple(tuple(t.stride()) for t in input_tensors),
         len(inputs[0]),
+        weights=weight_metas(model),
+        plain_arguments=plain_arguments([*inputs[0], *inputs[1].values()]),
     )
     tests.contracts[component.path] = contract
     own_weights = weights_of(model)
@@ -242,13 +248,76 @@ def settle_not_finite(
             findings.record_verdict("self-test", component, fault)
 
 
-def count_operation_names(events: list[Event], constants: bool = False) -> Counter[str]:
-    """Count operation names, without copies and constants, which depend on strides and versions."""
+def weight_metas(model: nn.Module) -> frozenset[tuple[str, TensorMeta]]:
+    """Return name, shape and dtype of each weight."""
+    return frozenset((name, meta_of(tensor)) for name, tensor in weights_of(model).items())
+
+
+def count_operations(events: list[Event], constants: bool = False) -> Counter[str]:
+    """Count operations by name and attributes.
+
+    Copies and constants are left out, which depend on strides and versions.
+    """
     return Counter(
-        e.operation.name
+        f"{e.operation.name}({', '.join(e.operation.attributes)})"
         for e in events
         if (constants or not e.constant) and e.operation.name != "copy"
     )
+
+
+def operations_fault(
+    contract: Contract, call: ComponentCall, events: list[Event], place: str, *, by_name: bool
+) -> str | None:
+    """Return a fault if a call of a component runs other operations than it does by itself.
+
+    Calls with other inputs are not compared. `events`: those of the whole forward. `by_name`:
+    attributes may differ, since they may depend on values.
+    """
+    shapes = [shape for shape, _ in contract.inputs]
+    has_same_inputs = contract.inputs == call.inputs and all(
+        map(has_same_layout, shapes, contract.strides, call.strides)
+    )
+    if contract.plain_arguments != call.plain_arguments:
+        given, own_given = (
+            ", ".join(arguments) or "tensors alone"
+            for arguments in (call.plain_arguments, contract.plain_arguments)
+        )
+        return f"is called with {given} {place}, get_inputs() gives {own_given}"
+    if contract.operations is None or not has_same_inputs:
+        return None
+    call_events = events[slice(*call.event_span)]
+    # Where a constant reaches it as an input, the operations on it are constant too.
+    counts = [
+        count_operations(call_events),
+        count_operations(call_events, constants=True),
+        contract.operations,
+    ]
+    if by_name:
+        counts = [_drop_attributes(operations) for operations in counts]
+    here, all_here, own = counts
+    if own - all_here or here - own:
+        return f"runs {_format_operations(here)} {place}, {_format_operations(own)} by itself"
+    return None
+
+
+def weights_fault(
+    contract: Contract, weights: frozenset[tuple[str, TensorMeta]], place: str
+) -> str | None:
+    """Return a fault if a component has other weights at a place than by itself."""
+    for name, (shape, dtype) in sorted(weights - contract.weights):
+        return f"has {name} {dtype}{list(shape)} {place}, and not by itself"
+    return None
+
+
+def _drop_attributes(operations: Counter[str]) -> Counter[str]:
+    names: Counter[str] = Counter()
+    for operation, count in operations.items():
+        names[operation.partition("(")[0]] += count
+    return names
+
+
+def _format_operations(operations: Counter[str]) -> str:
+    return " + ".join(sorted(operations.elements())[:6]).replace("()", "") or "nothing"
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Judges steps: a parent and its refactored model, on the same weights and inputs."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import nn
 
@@ -19,14 +20,18 @@ from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.self_test import (
     ComponentFile,
+    Contract,
     SelfTests,
-    count_operation_names,
+    count_operations,
     forbid_computation,
     format_metas,
     judge_output,
     load_component,
     note_contract,
+    operations_fault,
     outside_tensor_fault,
+    weight_metas,
+    weights_fault,
 )
 from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
@@ -83,6 +88,8 @@ class StepGate:
         self._self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
         self._nested_steps = NestedSteps(runner, disk_cache, findings)
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
+        self._later_checks: list[tuple[str, Callable[[Contract], str | None]]] = []
+        """Files of children with what is checked about them once their contracts are known."""
 
     def judge(self, step: StepFolder) -> None:
         """Judge a step on its parent's own weights and inputs."""
@@ -212,6 +219,10 @@ class StepGate:
         output, observation = runner.forward(
             f"{parent.path}: forward", model, model_inputs, trial, watch
         )
+        if observation:
+            operations = count_operations(observation.trace.events)
+            contract = self.tests.contracts[parent.path]
+            self.tests.contracts[parent.path] = replace(contract, operations=operations)
         if first and self.layout.step_of(parent.path):
             judge_output(parent, self.layout, output, self.tests, self.findings)
         buffers = copy_buffers(model) if runner.options.mode == "train" else {}
@@ -241,13 +252,17 @@ class StepGate:
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, ForwardObservation | None]:
-        label = f"{loaded_step.step.folder}/refactored.py: forward"
+        folder = loaded_step.step.folder
+        label = f"{folder}/refactored.py: forward"
         model_inputs = parent.inputs.get()
         if trial:
             return self.runner.forward(label, model, model_inputs, trial)
         watch = self.runner.make_watch(model, parameter_storages(parent.weights))
         modules = {path: module for path, (module, _) in children.items()}
         names = loaded_step.component_files(children)
+        for path, (module, _) in children.items():
+            check = partial(weights_fault, weights=weight_metas(module), place=f"in {folder}")
+            self._later_checks.append((names[path], check))
         with (
             nullcontext() if parent.repeated else self._nested_steps.watch_modules(modules, names),
             self._self_test_reuse.watch_kernels(
@@ -264,6 +279,13 @@ class StepGate:
         findings, trace = self.findings, refactored_run.trace
         first_fault = trace.parent_faults[0] if trace.parent_faults else None
         findings.record_verdict("rules", f"{step.folder}/refactored.py", first_fault)
+        events, place = trace.events, f"in {step.folder}"
+        by_name = self.runner.options.specialised
+        for call in trace.calls:
+            check = partial(
+                operations_fault, call=call, events=events, place=place, by_name=by_name
+            )
+            self._later_checks.append((call.component, check))
         self._calls |= {(call.component, call.inputs, step.folder) for call in trace.calls}
         for component, component_fault in trace.component_faults.items():
             findings.record_verdict("rules", component, component_fault)
@@ -278,7 +300,7 @@ class StepGate:
         """Add the operations of a kernel to its contract, if this call was its self-test."""
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
-            operations = count_operation_names(events[slice(*call.event_span)])
+            operations = count_operations(events[slice(*call.event_span)])
             self.tests.contracts[call.component] = replace(contract, operations=operations)
 
     def judge_calls(self) -> None:
@@ -292,6 +314,11 @@ class StepGate:
                     f"get_inputs() gives {format_metas(contract.inputs)},"
                     f" but {folder} calls it with {format_metas(inputs)}",
                 )
+
+        for component, check in self._later_checks:
+            contract = self.tests.contracts.get(component)
+            if contract and (fault := check(contract)):
+                self.findings.record_verdict("self-test", component, fault)
 
     def _inputs_agree(
         self, own_inputs: tuple[TensorMeta, ...], call_inputs: tuple[TensorMeta, ...]

@@ -35,7 +35,7 @@ from runner.verify.gates.operation_identity import (
     meta_of,
 )
 from runner.verify.runtime.origins import Origin, Origins, is_part
-from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
+from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
 from runner.verify.runtime.work_estimate import estimate_effort
 
 
@@ -78,6 +78,8 @@ class ComponentCall:
     outputs: tuple[TensorMeta, ...]
     event_span: tuple[int, int]
     """Start and end of its events in the trace."""
+    plain_arguments: tuple[str, ...] = ()
+    """Arguments that are no tensors, as text."""
 
 
 @dataclass
@@ -238,6 +240,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             inputs = tensors([*args, *kwargs.values()])
             metas = tuple(map(meta_of, inputs))
             strides = tuple(tuple(t.stride()) for t in inputs)
+            plain = plain_arguments([*args, *kwargs.values()])
             if not self._open_components:
                 self._record_new_tensors(inputs, f"gives {name}")
             caller = self._innermost_frame() if _is_of_torch(forward) else None
@@ -254,7 +257,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._record_fault(name, f"returns a tensor that it did not compute, {_ORIGIN}")
             span = (first, len(self.trace.events))
             self.trace.calls.append(
-                ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span)
+                ComponentCall(name, metas, strides, tuple(map(meta_of, results)), span, plain)
             )
             if name in examine and not all(_is_finite(t) for t in results):
                 self.trace.not_finite.add(name)

@@ -7,7 +7,7 @@ also when it waits on disk.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
-from typing import cast
+from typing import Any, cast
 
 import torch
 
@@ -140,3 +140,9 @@ def all_finite(piece: torch.Tensor) -> bool:
     wide = torch.complex128 if piece.is_complex() else torch.float32
     total = piece.sum(dtype=None if piece.dtype.itemsize >= 4 else wide)
     return bool(torch.isfinite(total)) or bool(torch.isfinite(piece).all())
+
+
+def plain_arguments(arguments: list[Any]) -> tuple[str, ...]:
+    """Return the parts of some arguments that are no tensors, as text, in order of the text."""
+    parts = [leaf for _, leaf in leaves(arguments) if type(leaf) in _PLAIN_TYPES]
+    return tuple(sorted(map(repr, parts)))

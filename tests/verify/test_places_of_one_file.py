@@ -1,0 +1,54 @@
+"""A file does at each of its places in the model what it does by itself, or it is told."""
+
+from changing_files import COMPOSED, REFACTORED, in_forward
+from decompositions_of_expressions import LINEAR, TANH, line
+
+LEAKY = "level_0_kernel/leaky.py"
+PLAIN_INIT = "def __init__(self):\n        super().__init__()\n        pass"
+STEP = "steps/step_1_whole_to_kernel/refactored.py"
+
+
+def leaky_with_slope(directory, alone):
+    """A line of kernels of which one takes its slope from its parent, which gives 0.01."""
+    made = line(directory, [LINEAR, ("leaky", "", "F.leaky_relu(x, 0.01)"), TANH])
+    init = f"def __init__(self, slope={alone}):\n        super().__init__()\n"
+    made.edit_everywhere("leaky.py", PLAIN_INIT, f"{init}        self.slope = slope")
+    made.edit_everywhere("leaky.py", "F.leaky_relu(x, 0.01)", "F.leaky_relu(x, self.slope)")
+    for file in (STEP, COMPOSED):
+        made.edit(file, "Leaky()", "Leaky(0.01)")
+    return made
+
+
+def test_another_attribute_than_by_itself_is_told(tmp_path, judged, complaints):
+    said = complaints(judged(leaky_with_slope(tmp_path / "made", 0.9), trials=1), "rules")
+
+    assert said[LEAKY] == (
+        "failed: runs leaky_relu(negative_slope=0.01) in the model,"
+        " leaky_relu(negative_slope=0.9) by itself"
+    )
+
+
+def test_an_argument_that_is_no_tensor_is_told(fusion, judged, complaints):
+    fusion.edit_everywhere("relu.py", "def forward(self, x)", "def forward(self, x, sure=False)")
+    in_forward(fusion, "return F.relu(x if sure else x.transpose(2, 3))")
+    for file in (REFACTORED, COMPOSED):
+        fusion.edit(file, "return self.relu(x)", "return self.relu(x, True)")
+
+    said = complaints(judged(fusion, trials=1), "rules")
+
+    assert said["level_0_kernel/relu.py"] == (
+        "failed: is called with True in the model, get_inputs() gives tensors alone"
+    )
+
+
+def test_weights_of_another_shape_than_by_itself_are_told(fusion, judged, complaints):
+    fusion.edit_everywhere("conv2d.py", "def __init__(self)", "def __init__(self, size=1)")
+    fusion.edit_everywhere(
+        "conv2d.py", "kernel_size=3", "kernel_size=size, padding=(size - 3) // 2"
+    )
+    for file in (REFACTORED, COMPOSED):
+        fusion.edit(file, "Conv2d()", "Conv2d(3)")
+
+    said = complaints(judged(fusion, trials=1), "self-test")
+
+    assert "conv2d" in " ".join(said)
