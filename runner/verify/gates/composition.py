@@ -221,6 +221,9 @@ class CompositionGate:
         parameters = parameter_storages(weights)
         del weights
         kernels = self._find_kernels(composed_model) if trial == 0 else {}
+        if trial == 0 and runner.standalone:
+            files = {path: file for path, (_, file) in kernels.items()}
+            runner.standalone.record_map(None, mapping, files)
         recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
         reused_kernels = {
             file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)

@@ -164,6 +164,9 @@ class StepGate:
         with foreign_code(f"{step.folder}/weight_map.json", runner.directory):
             transfer_weights(parent.weights, refactored_model, mapping)
         children = self._find_children(loaded_step, refactored_model) if trial == 0 else {}
+        if trial == 0 and runner.standalone and step.parent:
+            files = loaded_step.component_files(children)
+            runner.standalone.record_map(step.parent, mapping, files)
         recording = self.power.make_recording(step.folder, children) if trial == 0 else None
         actual, refactored_run = self._run_refactored(
             loaded_step, refactored_model, children, parent, trial, recording

@@ -1,19 +1,27 @@
 """Compares the constant buffers that a file makes, such as a mask or a table, with the original's.
 
+Which buffer of the original a file's buffer is, the weight maps of the composition and the steps
+say, which the weights gate has verified.
+
 The judge runs a file on the original's buffers, but whoever imports the file runs it on those that
 it makes itself.
 """
+
+from collections import defaultdict
+from collections.abc import Mapping
 
 import torch
 from torch import nn
 
 from runner.verify.findings import Findings
 from runner.verify.gates.compare import STEP, compare
-from runner.verify.gates.weights import weights_of
-from runner.verify.layout import Layout
+from runner.verify.gates.weights import plain_tensors, weights_of
 
 _MAX_BYTES = 64 << 20
 """Bytes of the largest buffer that is compared."""
+
+_FileWeight = tuple[str, str]
+"""A component file and the name of a weight in it."""
 
 
 class ConstantBuffers:
@@ -23,17 +31,25 @@ class ConstantBuffers:
     table that the file's author could not write down.
     """
 
-    def __init__(self, layout: Layout, findings: Findings) -> None:
-        self._layout, self._findings = layout, findings
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
         self._original: dict[str, torch.Tensor] = {}
         self._trials: set[int] = set()
         self._file_buffers: dict[str, dict[str, torch.Tensor]] = {}
+        self._sources: dict[_FileWeight, set[str]] = defaultdict(set)
+        """For a kernel's weight, its names in the original at all places of the kernel."""
+        self._parts: dict[_FileWeight, set[_FileWeight]] = defaultdict(set)
+        """For a parent's weight, the children's weights that it is."""
 
     def record_original_model(self, model: nn.Module, trial: int) -> None:
-        """Record the original's buffers; drop those that differ from those of an earlier trial."""
+        """Record the original's buffers; drop those that differ from those of an earlier trial.
+
+        Tensors in plain attributes count, too: a kernel may have one as a buffer.
+        """
+        by_name = plain_tensors(model) | weights_of(model)
         buffers = {
             name: tensor.detach().clone()
-            for name, tensor in weights_of(model).items()
+            for name, tensor in by_name.items()
             if not isinstance(tensor, nn.Parameter) and tensor.nbytes <= _MAX_BYTES
         }
         earlier = self._original if self._trials else buffers
@@ -46,35 +62,49 @@ class ConstantBuffers:
         """Record the constant buffers that a component file makes."""
         self._file_buffers[file] = buffers
 
+    def record_map(
+        self, parent: str | None, mapping: Mapping[str, str], children: Mapping[str, str]
+    ) -> None:
+        """Record a weight map: name in the model of children -> name in the parent.
+
+        `parent`: the parent's file; None for the original. `children`: module path -> file.
+        """
+        for name, source in mapping.items():
+            path = name.rpartition(".")[0]
+            while path and path not in children:
+                path = path.rpartition(".")[0]
+            if not path:
+                continue
+            child = children[path], name.removeprefix(f"{path}.")
+            if parent is None:
+                self._sources[child].add(source)
+            else:
+                self._parts[parent, source].add(child)
+
     def judge(self) -> None:
         """Report each buffer of a file that differs from the original's at all places of the file.
 
-        One class in a file may stand for places with different buffers. So a buffer may equal
-        another compared one of the original's, unless the file has one that equals that of its
-        first place.
+        One file may stand for places with different buffers.
         """
         for file, buffers in self._file_buffers.items() if len(self._trials) > 1 else ():
-            nodes = self._layout.nodes(file)
-            sources_by_name = {
-                name: [(node.weight_map or {name: name}).get(name) for node in nodes]
-                for name in buffers
-            }
-            comparable = {
-                n: s
-                for n, s in sources_by_name.items()
-                if s and all(p in self._original for p in s)
-            }
-            for name, sources in comparable.items():
-                originals = [self._original[source] for source in sources if source]
-                if any(map(_are_equal, originals, [buffers[name]] * len(originals))):
+            for name, buffer in buffers.items():
+                sources = sorted(self._find_sources((file, name)))
+                if not sources or any(source not in self._original for source in sources):
                     continue
-                is_misplaced = any(_are_equal(originals[0], tensor) for tensor in buffers.values())
-                compared = (self._original[s] for names in comparable.values() for s in names if s)
-                if is_misplaced or not any(
-                    _are_equal(buffer, buffers[name]) for buffer in compared
-                ):
+                if not any(_are_equal(self._original[source], buffer) for source in sources):
                     fault = f"its own {name} is not the original's {sources[0]}"
                     self._findings.record_verdict("weights", file, fault)
+
+    def _find_sources(self, weight: _FileWeight) -> set[str]:
+        """Return the names in the original that a weight of a file has at its places."""
+        found, stack, visited = set(), [weight], set()
+        while stack:
+            current = stack.pop()
+            if current not in visited:
+                visited.add(current)
+                found |= self._sources.get(current, set())
+                stack += self._parts.get(current, ())
+        return found
 
 
 def _are_equal(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -182,7 +182,7 @@ class StandaloneRuns:
         """The original's program as the text of a problem's file, or None."""
         self._multiple_operations: dict[str, MultipleOperations] = {}
         """Kernels that are more than one operation."""
-        self._constant_buffers = ConstantBuffers(layout, findings)
+        self._constant_buffers = ConstantBuffers(findings)
 
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory()
@@ -283,6 +283,12 @@ class StandaloneRuns:
     def record_original_model(self, model: nn.Module, trial: int) -> None:
         """Record the original's buffers for a trial's seed, to find constant ones."""
         self._constant_buffers.record_original_model(model, trial)
+
+    def record_map(
+        self, parent: str | None, mapping: Mapping[str, str], children: Mapping[str, str]
+    ) -> None:
+        """Record which weights of a parent those of its children are."""
+        self._constant_buffers.record_map(parent, mapping, children)
 
     def _record_original_run(self, model: WorkerModel) -> None:
         self._original_reads_values = model.reads_values

@@ -65,6 +65,11 @@ class StandaloneCheck(Protocol):
     def record_original_model(self, model: nn.Module, trial: int) -> None:
         """Take note of the original's weights for the seed of a trial."""
 
+    def record_map(
+        self, parent: str | None, mapping: Mapping[str, str], children: Mapping[str, str]
+    ) -> None:
+        """Record which weights of a parent, None for the original, those of its children are."""
+
     def watch_kernel_outputs(self, composed: nn.Module) -> AbstractContextManager[None]:
         """Listen, in the body, to the outputs of kernels in the composed model."""
 
