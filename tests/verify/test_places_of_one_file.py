@@ -1,7 +1,11 @@
 """A file does at each of its places in the model what it does by itself, or it is told."""
 
+import json
+
 from changing_files import COMPOSED, REFACTORED, in_forward
-from decompositions_of_expressions import LINEAR, TANH, line
+from changing_files import STEP as FUSION_STEP
+from decompositions_of_expressions import LINEAR, RELU, TANH, line, lone
+from verdicts import assert_passes
 
 LEAKY = "level_0_kernel/leaky.py"
 PLAIN_INIT = "def __init__(self):\n        super().__init__()\n        pass"
@@ -52,3 +56,45 @@ def test_weights_of_another_shape_than_by_itself_are_told(fusion, judged, compla
     said = complaints(judged(fusion, trials=1), "self-test")
 
     assert "conv2d" in " ".join(said)
+
+
+def test_a_weight_that_its_own_kernel_ignores_is_told(fusion, judged, complaints):
+    extra = "        self.extra = nn.Parameter(torch.zeros(4, 3, 3, 3))\n\n    def forward"
+    fusion.edit_everywhere("relu.py", "        pass\n\n    def forward", extra)
+    names = {"conv.weight": ["conv.conv.weight", "relu.extra"], "conv.bias": "conv.conv.bias"}
+    fusion.write(f"{FUSION_STEP}/weight_map.json", json.dumps(names))
+    fusion.edit(COMPOSED, "'conv.conv.bias'", "'relu.extra': 'conv.weight', 'conv.conv.bias'")
+
+    said = complaints(judged(fusion, trials=1), "weights")
+
+    assert said["level_0_kernel/relu.py"] == (
+        "failed: its extra reaches no output of its own, the original's conv.weight does"
+    )
+
+
+def test_an_input_that_its_kernel_ignores_is_told(tmp_path, judged, complaints):
+    inputs, shapes = ("torch.randn(4, 16)",) * 2, ((4, 16),) * 2
+    made = lone(tmp_path / "made", "torch.relu(x)", inputs=inputs, shapes=shapes)
+
+    said = complaints(judged(made, trials=1), "rules")
+
+    assert said["level_0_kernel/kernel.py"] == "failed: its input 2 reaches no output"
+
+
+def test_an_input_may_give_its_shape_alone(tmp_path, judged):
+    inputs, shapes = ("torch.randn(4, 16)",) * 2, ((4, 16),) * 2
+    expression = "torch.maximum(x, torch.zeros_like(y))"
+    made = lone(tmp_path / "made", expression, inputs=inputs, shapes=shapes)
+
+    assert_passes(judged(made, trials=1))
+
+
+def test_a_kernel_that_writes_into_its_input_is_told(tmp_path, judged, complaints):
+    made = line(tmp_path / "made", [RELU, LINEAR])
+    made.edit_everywhere("relu.py", "torch.relu(x)", "torch.relu_(x)")
+
+    said = complaints(judged(made, trials=1), "rules")
+
+    assert said["level_0_kernel/relu.py"] == (
+        "failed: writes into its input (relu) at level_0_kernel/relu.py:14, the original does not"
+    )

@@ -32,6 +32,7 @@ from runner.verify.gates.coverage import (
     collect_author_calls,
     compare_coverage,
     coverage_fault,
+    find_input_writes,
     unread_weight_fault,
     work_of,
 )
@@ -239,6 +240,7 @@ class CompositionGate:
             del composed_model
         if original_run and composed_run:
             self._judge_run(original_run, composed_run)
+            self._judge_unread_weights(kernels, mapping, original_run)
             findings.record_verdict(
                 "weights", MODEL, unread_weight_fault(mapping, storages, original_run, composed_run)
             )
@@ -391,6 +393,8 @@ class CompositionGate:
         findings.record_verdict("rules", COMPOSITION_TEST, first_fault)
         for component, component_fault in trace.component_faults.items():
             findings.record_verdict("rules", component, component_fault)
+        for component, fault in find_input_writes(original_run, composed_run):
+            findings.record_verdict("rules", component, fault)
         coverage = compare_coverage(MODEL, original_run, composed_run)
         findings.record_coverage(coverage)
         findings.record_verdict("coverage", MODEL, coverage_fault(coverage))
@@ -462,6 +466,20 @@ class CompositionGate:
         for call in calls:
             fault = operations_fault(contract, call, events, "in the model", by_name=by_name)
             self.findings.record_verdict("rules", component, fault)
+
+    def _judge_unread_weights(
+        self,
+        kernels: dict[str, tuple[nn.Module, str]],
+        mapping: dict[str, str],
+        original_run: ForwardObservation,
+    ) -> None:
+        """Report weights that reach no output of their own kernel, and the original's output."""
+        for path, (_, component) in kernels.items():
+            for name in sorted(self.tests.unread_weights.get(component, ())):
+                source = mapping.get(f"{path}.{name}")
+                if source in original_run.weights_used:
+                    fault = f"its {name} reaches no output of its own, the original's {source} does"
+                    self.findings.record_verdict("weights", component, fault)
 
     def _judge_weights(self, kernels: dict[str, tuple[nn.Module, str]]) -> None:
         """Compare the weights that each kernel has in the model with those that it has alone."""

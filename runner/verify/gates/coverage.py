@@ -1,7 +1,7 @@
 """Compares the multiset of compute operations of the original with that of the kernels."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import gcd, prod
 
 from runner.quantities import pluralize
@@ -170,6 +170,23 @@ def unread_weight_fault(
         if source in original.weights_used and storages[source] not in read_storages:
             return f"{name} reaches no output, the original's {source} does"
     return None
+
+
+def find_input_writes(
+    original: ForwardObservation, kernels: ForwardObservation
+) -> Iterator[tuple[str, str]]:
+    """Yield file and fault of each component that writes into an input and the original does not.
+
+    The original writes, too, if it has the operation in place, wherever that is.
+    """
+    in_place = Counter(e.operation for e in original.trace.events if e.in_place)
+    for event in kernels.trace.events:
+        if event.into_input and event.component and not event.constant:
+            in_place[event.operation] -= 1
+            if in_place[event.operation] < 0:
+                name = event.operation.name
+                fault = f"writes into its input ({name}) at {event.line}, the original does not"
+                yield event.component, fault
 
 
 def coverage_fault(coverage: Coverage) -> str | None:

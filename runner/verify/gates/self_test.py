@@ -60,6 +60,8 @@ class SelfTests:
     contracts: dict[str, Contract] = field(default_factory=dict)
     not_finite: dict[str, str] = field(default_factory=dict)
     """Component -> reason; the original's values decide whether it is a fault."""
+    unread_weights: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Kernel -> names of its weights that reach no output of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,11 @@ def run_self_test(
             judge_output(component_file, layout, output, tests, findings)
             return
         watch = runner.make_watch(model)
-        output, _ = runner.forward(f"{component}: forward", model, inputs, trial, watch)
+        output, observation = runner.forward(f"{component}: forward", model, inputs, trial, watch)
         judge_output(component_file, layout, output, tests, findings)
+        assert observation is not None
+        unread_weights = frozenset(weights_of(model)) - observation.weights_used
+        tests.unread_weights[component] = unread_weights
         events = watch.trace.events
         contract = tests.contracts[component]
         tests.contracts[component] = replace(contract, operations=count_operations(events))
@@ -160,6 +165,15 @@ def run_self_test(
         findings.record_verdict("rules", component, watch.retained_tensor_fault())
         if runner.standalone:
             runner.standalone.judge_operation(component, model, events)
+            reads_values = isinstance(model, Replica) and model.kdrun_link.model.reads_values
+            for n, is_used in enumerate(observation.inputs_used):
+                if (
+                    not is_used
+                    and not reads_values
+                    and not watch.is_shape_read(tensors(list(inputs))[n])
+                ):
+                    fault = f"its input {n + 1} reaches no output"
+                    findings.record_verdict("rules", component, fault)
 
 
 def note_contract(

@@ -66,6 +66,10 @@ class Event:
     """Hash of the operation and of all that its operands come from, if it has one."""
     uncertain: bool = False
     """Whether an equal program without writes may have another hash here."""
+    in_place: bool = False
+    """Whether it wrote into a tensor that existed before."""
+    into_input: bool = False
+    """Whether that was an input of the running component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         The frame is stored only if the forward is code of torch.
         """
+        self._open_inputs: list[frozenset[int]] = []
+        """Storages of each running component's inputs."""
+        self._shapes_read: set[int] = set()
+        """Storages of tensors whose shape alone an operation read."""
         self._watches_components = False
         self._scatter_targets: dict[int, int] = {}
         """Storage of a scatter's result -> storage of the tensor that it is a changed copy of."""
@@ -222,6 +230,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._watches_components:
             self._record_new_tensors(output, "returns")
 
+    def is_shape_read(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is empty, or an operation such as zeros_like took its shape."""
+        return not tensor.numel() or self._storage_number(tensor) in self._shapes_read
+
     def retained_tensor_fault(self) -> str | None:
         """Return a fault if a tensor of the forward is still alive after its output is freed."""
         result_storages = {number for event in self.trace.events for number in event.writes}
@@ -245,11 +257,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._record_new_tensors(inputs, f"gives {name}")
             caller = self._innermost_frame() if _is_of_torch(forward) else None
             self._open_components.append((name, file, caller))
+            self._open_inputs.append(self.storage_numbers(inputs))
             first = len(self.trace.events)
             try:
                 output = forward(*args, **kwargs)
             finally:
                 self._open_components.pop()
+                self._open_inputs.pop()
             results = tensors(output)
             if any(
                 self._storage_number(t) not in self._known_storages for t in results if t.numel()
@@ -280,6 +294,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for argument in bound:
             for tensor in argument.tensors:
                 number = self._storage_number(tensor)
+                if is_factory:
+                    self._shapes_read.add(number)
                 if argument.is_written:
                     writes.add(number)
                 if not is_factory and tensor.numel() and not self._is_python_number(tensor, number):
@@ -386,6 +402,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 into_strided,
                 code,
                 is_uncertain,
+                bool(writes),
+                bool(self._open_inputs) and not writes.isdisjoint(self._open_inputs[-1]),
             )
         )
 
