@@ -202,11 +202,12 @@ class WorkerModel:
         try:
             torch.set_default_dtype(vars(torch)[program["dtype"]])
             Watch.given = frozenset(map(storage_of, program["given"]))
+            Watch.depends_on_values = not program["again"]
             output = self.player.replay_forward()
         except (ConnectionLostError, LookupError, TypeError) as error:
             raise CannotJudge(f"what it does cannot be done again: {error}") from error
         finally:
-            Watch.given = frozenset()
+            Watch.given, Watch.depends_on_values = frozenset(), False
             torch.set_default_dtype(default_dtype)
             env, self.player = self.player.env, None
         for n, number in program["rebound"]:
