@@ -201,5 +201,7 @@ class Findings:
 
 
 def _encodable(text: str | None) -> str | None:
-    """Replace characters that UTF-8 cannot encode: names of files may hold such bytes."""
-    return text.encode("utf-8", "replace").decode() if text is not None else None
+    """Escape characters that UTF-8 cannot encode or that a terminal would obey."""
+    if text is None or text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -37,6 +37,7 @@ _METADATA: dict[str, Any] = {
 }
 """Values for metadata that a foreign tree leaves out; no gate reads them."""
 _MAX_REPAIRS = 4
+_LARGEST_SIZE = (1 << 63) - 1
 
 
 def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
@@ -62,11 +63,25 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     }
     for _ in range(_MAX_REPAIRS):
         try:
-            return Tree.model_validate(full_document), None
+            tree = Tree.model_validate(full_document)
+            fault = _find_impossible(tree)
+            return (None, f"{TREE_FILE}: {fault}") if fault else (tree, None)
         except ValidationError as error:
             if not _drop_invalid_metadata(full_document, error):
                 return None, f"{TREE_FILE}: {_describe_validation_error(error)}"
     return None, f"{TREE_FILE}: cannot be understood"
+
+
+def _find_impossible(tree: Tree) -> str | None:
+    """Return the first path that no file can have, or size that no tensor can have."""
+    for node in tree.nodes.values():
+        if not node.path.isprintable():
+            return f"node {node.id!a}: no file is called {node.path!a}"
+        shapes = (node.input_shapes, node.output_shapes, node.weight_shapes)
+        sizes = [n for by_name in shapes for shape in by_name.values() for n in shape]
+        if any(abs(n) > _LARGEST_SIZE for n in sizes):
+            return f"node {node.id!a}: a shape has a size that no tensor can have"
+    return None
 
 
 def read_mode(directory: Path) -> Literal["eval", "train"] | None:

@@ -460,7 +460,7 @@ class CompositionGate:
     ) -> None:
         """Compare a kernel's operations in the model with those on its own, equal inputs."""
         contract = self.tests.contracts.get(component)
-        by_name = self.runner.options.specialised
+        by_name = self.runner.options.specialised or self._watch.trace.reads_values
         if contract is None:
             return
         for call in calls:

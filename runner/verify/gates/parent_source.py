@@ -47,9 +47,15 @@ def parse_file(path: Path, label: str) -> ast.Module:
 
 
 def dump_code(tree: ast.Module) -> str:
-    """Return a text that is equal for files that differ only in docstring and layout."""
+    """Return a text that is equal for files that differ only in docstring and layout.
+
+    CannotJudge if an expression is nested too deeply.
+    """
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
-    return ast.dump(ast.Module(body, []))
+    try:
+        return ast.dump(ast.Module(body, []))
+    except RecursionError as error:
+        raise CannotJudge("holds an expression that is nested too deeply") from error
 
 
 def import_fault(tree: ast.Module) -> str | None:

@@ -283,7 +283,7 @@ class StepGate:
         first_fault = trace.parent_faults[0] if trace.parent_faults else None
         findings.record_verdict("rules", f"{step.folder}/refactored.py", first_fault)
         events, place = trace.events, f"in {step.folder}"
-        by_name = self.runner.options.specialised
+        by_name = self.runner.options.specialised or trace.reads_values
         for call in trace.calls:
             check = partial(
                 operations_fault, call=call, events=events, place=place, by_name=by_name

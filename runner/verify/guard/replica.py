@@ -28,6 +28,7 @@ _REFUSED_OPERATORS = frozenset(
         "_sparse_bsc_tensor_unsafe",
     }
 )
+_LINK = "kdrun_link"
 _REFUSED_NAMESPACES = frozenset(
     {"profiler", "c10d", "_c10d_functional", "symm_mem", "debugprims", "debug_mode_ops", "_test"}
 )
@@ -130,6 +131,8 @@ class WorkerModel:
                 replica.kdrun_link = Link(self, path, file, own_forward)
             if path:
                 parent, _, name = path.rpartition(".")
+                if name == _LINK:
+                    raise CannotJudge(f"{self.subject}: a module is called {_LINK}: rename it")
                 setattr(modules[parent], name, modules[path])
         self.slots = [[kind, *keys] for kind, keys, _, _ in description["weights"]]
         for (kind, *keys), (_, _, is_persistent, n) in zip(
@@ -199,11 +202,12 @@ class WorkerModel:
         try:
             torch.set_default_dtype(vars(torch)[program["dtype"]])
             Watch.given = frozenset(map(storage_of, program["given"]))
+            Watch.depends_on_values = not program["again"]
             output = self.player.replay_forward()
         except (ConnectionLostError, LookupError, TypeError) as error:
             raise CannotJudge(f"what it does cannot be done again: {error}") from error
         finally:
-            Watch.given = frozenset()
+            Watch.given, Watch.depends_on_values = frozenset(), False
             torch.set_default_dtype(default_dtype)
             env, self.player = self.player.env, None
         for n, number in program["rebound"]:

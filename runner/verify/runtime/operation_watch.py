@@ -100,6 +100,8 @@ class Trace:
     """Examined components that gave NaN or infinity."""
     effort: int = 0
     """Work of all operations in floating-point operations, counted from sizes alone."""
+    reads_values: bool = False
+    """Whether it may do something else for other values."""
 
 
 _TORCH = Path(torch.__file__).parent
@@ -124,6 +126,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Calls of the author's functions and modules that are open then, outermost first."""
     given: ClassVar[frozenset[int]] = frozenset()
     """Storages of the tensors that the worker's forward had from elsewhere."""
+    depends_on_values: ClassVar[bool] = False
+    """Whether the worker's forward may do something else for other values."""
 
     def __init__(
         self,
@@ -325,7 +329,9 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             else:
                 # These are tables in objects that are no modules.
                 self._constant_storages |= strays
+        self.trace.reads_values |= Watch.depends_on_values
         if not outputs and not writes:
+            self.trace.reads_values = True
             return  # it reads a value into Python, or asserts something
         numbers = {self._storage_number(tensor) for tensor in outputs}
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
