@@ -262,7 +262,9 @@ def _judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> No
         with findings.record_cannot_judge("rules", component):
             tree = parse_file(layout.directory / component, component)
             kernel = layout.is_kernel(component)
-            fault = import_fault(tree) or surroundings_fault(tree, kernel=kernel, seeds=seeds)
+            fault = import_fault(tree)
+            if fault is None and not trusted:
+                fault = surroundings_fault(tree, kernel=kernel, seeds=seeds)
             folder = component.partition("/")[0]
             first_component = components_by_code.setdefault((folder, dump_code(tree)), component)
             if first_component != component and not trusted:

@@ -202,7 +202,7 @@ def _import_allowed(name: str) -> ModuleType | None:
 def _is_allowed(module: ModuleType, name: str, value: object) -> bool:
     """Return whether a component may use an object by its name in a module."""
     owner = module.__name__
-    if name in _REFUSED_NAMES or (name.startswith("_") and owner != "torch"):
+    if name in _REFUSED_NAMES or (name.startswith("_") and owner not in {"torch", _ATEN}):
         return False
     if isinstance(value, ModuleType):
         return owner.startswith("torch") and _import_allowed(value.__name__) is value

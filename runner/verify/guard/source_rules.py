@@ -70,8 +70,9 @@ _MAIN_NODES = (
     *(ast.Expr, ast.Assign, ast.Import, ast.Raise, ast.Call, ast.Name, ast.Constant, ast.keyword),
     *(ast.Attribute, ast.alias, ast.expr_context, ast.IfExp, ast.Compare, ast.cmpop, ast.If),
     *(ast.UnaryOp, ast.unaryop, ast.JoinedStr, ast.FormattedValue, ast.Pass, ast.BoolOp),
-    ast.boolop,
+    *(ast.boolop, ast.BinOp, ast.operator, ast.Assert),
 )
+_MAIN_CALLS = {"print", "exit", "sys.exit", "SystemExit", "bool", "int", "os.sysconf"}
 _CLASS_FIELDS = {"_version", "__constants__", "__slots__", "__doc__", "forward"}
 """Names of nn.Module that a class may assign."""
 _MODE_FUNCTIONS = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
@@ -443,8 +444,20 @@ class _Reading:
         return None
 
     def _asks_kind(self, test: ast.expr) -> bool:
-        """Return whether an expression asks a tensor for its dtype or its device."""
+        """Return whether an expression asks a tensor for its dtype or its device.
+
+        Arguments of calls do not count: `table.to(x.device)` is a tensor.
+        """
+        arguments = {
+            id(inner)
+            for call in ast.walk(test)
+            if isinstance(call, ast.Call)
+            for argument in (*call.args, *call.keywords)
+            for inner in ast.walk(argument)
+        }
         for node in ast.walk(test):
+            if id(node) in arguments:
+                continue
             binding = self._scopes.definition(node)
             assigned = self._scopes.parents.get(binding) if binding else None
             value = assigned.value if isinstance(assigned, ast.Assign) else node
@@ -543,7 +556,7 @@ class _Reading:
                 text = ast.unparse(node.func)
                 own = (ast.FunctionDef, ast.ClassDef)
                 is_own = isinstance(self._scopes.definition(node.func), own)
-                good = is_own or text in {"print", "exit", "sys.exit", "SystemExit", "bool", "int"}
+                good = is_own or text in _MAIN_CALLS
             if not good:
                 return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
         return None
