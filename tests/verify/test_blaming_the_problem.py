@@ -33,7 +33,10 @@ def test_a_kernel_cannot_raise_the_problems_error(softmax, judged):
 def test_a_composition_test_does_not_reach_the_original(softmax, judged):
     softmax.write(COMPOSITION_TEST, softmax.read(COMPOSITION_TEST) + BREAKS_THE_ORIGINAL)
 
-    assert judged(softmax).first_failure is None
+    fault = judged(softmax).first_failure
+
+    assert fault is not None
+    assert fault.startswith(f"rules: {COMPOSITION_TEST}: uses sys")
 
 
 def test_a_package_that_is_missing_hides_no_replaced_original(softmax, judged):
