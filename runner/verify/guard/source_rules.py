@@ -107,12 +107,25 @@ def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -
 
 
 def step_parent_fault(tree: ast.Module) -> str | None:
-    """Return what the file of a step's parent asks or changes, or None."""
+    """Return what the file of a step's parent asks or changes, or None.
+
+    It may load files by path into names that only its tests use.
+    """
     calls = (part for part in tree.body if isinstance(part, ast.Expr))
     call = next((part for part in calls if not isinstance(part.value, ast.Constant)), None)
     if call is not None:
         return _format_fault("does something when it is imported", call)
-    return _Reading(tree, kernel=True, children={"children"}).fault(tree.body)
+    reading = _Reading(tree, kernel=True, children={"children"})
+    code = (n for n in tree.body if getattr(n, "name", None) and n.name not in _TEST_FUNCTIONS)  # type: ignore[attr-defined]
+    used = {node.id for part in code for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return reading.fault(
+        [
+            part
+            for part in tree.body
+            if not (isinstance(part, ast.Assign) and reading.is_loader(part))
+            or not used.isdisjoint(n.id for n in ast.walk(part) if isinstance(n, ast.Name))
+        ]
+    )
 
 
 def composed_fault(tree: ast.Module) -> str | None:
