@@ -19,7 +19,7 @@ from object_server import KEY, SECRET, WEED, Server
 SLOW = ("cluster", "kill", "browser", "long")
 """Marks of tests that `make test` leaves out, and `make test-all` runs."""
 BUDGET_S = 5
-"""What a test without such a mark may take."""
+"""Most seconds that a test without such a mark may take."""
 
 
 CPU_S = pytest.StashKey[float]()

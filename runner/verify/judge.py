@@ -255,26 +255,28 @@ def _judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> No
             findings.record_verdict("rules", file, file_fault)
         _judge_parents(layout, findings)
     components_by_code: dict[tuple[str, str], str] = {}
-    seeds = False
-    with suppress(CannotJudge):  # the composition gate reports the fault
-        seeds = seeds_generators(parse_file(layout.directory / ORIGINAL, ORIGINAL))
+    seeds = not trusted and _seeds_generators(layout)
     for component in layout.components:
         with findings.record_cannot_judge("rules", component):
             tree = parse_file(layout.directory / component, component)
-            kernel = layout.is_kernel(component)
             fault = import_fault(tree)
-            if fault is None and not trusted:
-                fault = surroundings_fault(tree, kernel=kernel, seeds=seeds)
-            folder = component.partition("/")[0]
-            first_component = components_by_code.setdefault((folder, dump_code(tree)), component)
-            if first_component != component and not trusted:
-                fault = (
-                    fault
-                    or f"is {first_component} again: one file a workload, used as often as it runs"
-                )
+            if not trusted:
+                kernel = layout.is_kernel(component)
+                fault = fault or surroundings_fault(tree, kernel=kernel, seeds=seeds)
+                code = component.partition("/")[0], dump_code(tree)
+                first = components_by_code.setdefault(code, component)
+                if fault is None and first != component:
+                    fault = f"is {first} again: one file a workload, used as often as it runs"
             if fault is None and layout.tree is not None and not layout.nodes(component):
                 fault = "is in no node of the tree"
             findings.record_verdict("rules", component, fault)
+
+
+def _seeds_generators(layout: Layout) -> bool:
+    """Return whether original.py seeds generators; False if it cannot be read."""
+    with suppress(CannotJudge):  # the composition gate reports the fault
+        return seeds_generators(parse_file(layout.directory / ORIGINAL, ORIGINAL))
+    return False
 
 
 def _judge_parents(layout: Layout, findings: Findings) -> None:
