@@ -500,6 +500,14 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = torch.zeros_like(x)\ny[:, :8] = self.fc(x)[:, :8]\ny[:, 8:] = x[:, 8:]\n"
         "z = torch.zeros_like(y)\nz[:, 8:] = y[:, :8]\nz[:, :8] = y[:, 8:]\nreturn z.relu()",
     },
+    "an activation that blocks of modules without a forward use twice": {
+        "before": "def block():\n    layer = nn.Module()\n    layer.a, layer.b = nn.Linear(16, 16), nn.Linear(16, 16)\n"
+        "    layer.act, layer.norm = nn.SiLU(), nn.RMSNorm(16)\n    return layer\n",
+        "init": "self.layers = nn.ModuleList(block() for _ in range(3))",
+        "forward": "for step in range(2):\n    for layer in self.layers:\n"
+        "        y = layer.act(layer.a(layer.norm(x)))\n        x = x + layer.act(layer.b(y))\n"
+        "return x",
+    },
     "near neighbours that get_inputs counts": {
         "before": "def near():\n    place = torch.rand(12, 3)\n"
         "    return (torch.cdist(place, place) < 0.6).fill_diagonal_(False).nonzero().t()\n",

@@ -73,7 +73,7 @@ def _gather_list_elements(flow: KernelFlow, region: Region, containers: frozense
     position = 0
     while position < len(region.items):
         path = _list_element_path(region.scope, region.items[position], containers)
-        end = _run_end(region, position, path, containers) if path else position + 1
+        end = _run_end(flow, region, position, path, containers) if path else position + 1
         run = region.items[position:end]
         if sum(isinstance(item, Region) for item in run) < 2:
             new_items.append(region.items[position])
@@ -111,24 +111,33 @@ def _list_element_path(scope: Scope | None, item: int | Region, containers: froz
     return next(nested_paths, "")
 
 
-def _run_end(region: Region, start: int, path: str, containers: frozenset[str]) -> int:
+def _run_end(
+    flow: KernelFlow, region: Region, start: int, path: str, containers: frozenset[str]
+) -> int:
     """Return where the unbroken run of calls of one element ends.
 
-    Each of the element's modules is called once in a run.
+    A module that is called again belongs to the run if its line is below the line of the first
+    call: an activation that a block uses twice. Otherwise a loop has begun its next turn.
     """
     end, visited = start, set[str]()
+    first_lines = _call_lines(flow, region.items[start])
     for position in range(start, len(region.items)):
         item = region.items[position]
         if isinstance(item, int):
             continue
         module_path = item.scope.path if item.scope is not None else ""
-        if module_path in visited or not _is_one_turn(
-            path, _list_element_path(region.scope, item, containers)
-        ):
+        if module_path in visited and _call_lines(flow, item) <= first_lines:
+            break
+        if not _is_one_turn(path, _list_element_path(region.scope, item, containers)):
             break
         visited.add(module_path)
         end = position + 1
     return end
+
+
+def _call_lines(flow: KernelFlow, item: int | Region) -> list[int]:
+    """Return the lines of the statements that lead to a call, one for each forward."""
+    return caller_lines(flow, item if isinstance(item, int) else next(item.kernels()))
 
 
 def _is_one_turn(element: str, other_element: str) -> bool:

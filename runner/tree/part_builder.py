@@ -81,7 +81,7 @@ class PartBuilder:
         wrapped_stem = (
             f"{snake_case(wrapped_class(region))}_" if region.scope.callee in self.wrappers else ""
         )
-        added_method = len(self.methods[cls]) > 1 and method
+        added_method = len(self.methods.get(cls, ())) > 1 and method
         return (
             wrapped_stem
             + snake_case(cls)
