@@ -223,10 +223,6 @@ class Settings(BaseSettings):
     """Name of the run; None: its start time."""
     address: str | None = None
     """Address of a Ray cluster that this process drives; None: kdrun starts Ray on this machine."""
-    on_cluster: str | None = None
-    """Dashboard URL of a Ray cluster that the run is sent to; None: this process drives the run."""
-    send_credentials: bool = False
-    """Whether that cluster gets this environment's AWS_* credentials."""
     workers: int | None = Field(default=None, ge=1)
     """Largest number of problems at once; None: as many as cores and memory allow."""
     memory: Annotated[ByteSize, AfterValidator(_check_memory)] | None = None

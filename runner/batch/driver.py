@@ -72,7 +72,6 @@ class Driver:
             self.run.store,
             self.run.shared_store,
             self.cluster,
-            self.run.cluster_job,
             [item.label for item in self.items],
         )
 

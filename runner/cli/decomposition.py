@@ -16,7 +16,6 @@ from runner.cli.options import (
     DECOMPOSITION,
     LEVEL,
     MODE,
-    ON_CLUSTER,
     OUTPUT,
     STORE,
     new_console,
@@ -52,13 +51,6 @@ from runner.errors import INTERRUPTED, UsageError
 @click.option(
     "--address",
     help="Ray to drive from here, HOST:PORT or ray://HOST:PORT; default one that kdrun starts.",
-)
-@ON_CLUSTER
-@click.option(
-    "--send-credentials",
-    is_flag=True,
-    default=None,
-    help="With --on-cluster: send this environment's AWS_* variables to that cluster.",
 )
 @click.option("--num-cpus", type=float, help="CPUs for each problem; default 1.")
 @click.option("--num-gpus", type=float, help="GPUs for each problem, such as 1 or 0.5; default 0.")
@@ -116,22 +108,11 @@ def submit(
         hint = "write --problem before each; a glob needs quotes, such as --problem 'my/*.py'"
         raise UsageError(f"{unnamed[0]}: submit takes no plain arguments", hint=hint)
     settings = settings_from(flags | ({"resume": False} if no_resume else {}), config)
-    if settings.on_cluster is not None:
-        from runner.batch.remote import remote_runs
-
-        remote_runs.check_settings(settings)
     submission = batch.prepare(settings, is_dry_run=dry_run)
     if dry_run:
         _show_plan(batch.preview(submission, settings, batch.print_to_stderr), as_json)
         return 0
-    if settings.on_cluster is None:
-        manifest = batch.submit(submission, settings, batch.print_to_stderr)
-    else:
-        outcome = remote_runs.submit(submission, settings, batch.print_to_stderr)
-        if isinstance(outcome, remote_runs.DetachedRun):
-            click.echo(outcome, err=True)
-            return INTERRUPTED
-        manifest = outcome
+    manifest = batch.submit(submission, settings, batch.print_to_stderr)
     from runner.cli import run_tables
 
     if settings.log_format == "text":

@@ -48,10 +48,6 @@ LEVEL = click.option(
 PROBLEM = click.option(
     "--problem", multiple=True, help="Name or glob of problems; repeatable; default all."
 )
-ON_CLUSTER = click.option(
-    "--on-cluster",
-    help="Ray cluster that runs it, by its dashboard: http://10.0.0.5:8265; default none.",
-)
 DEVICE = click.option(
     "--device",
     help="Device to verify on: cpu, a type of accelerator such as cuda, or auto; default cpu.",

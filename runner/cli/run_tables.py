@@ -16,7 +16,6 @@ from runner.batch.child import problem_logs
 from runner.batch.local_execution import LocalDecomposition, LocalVerification
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
-from runner.batch.remote.jobs import ClusterJob
 from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.quantities import pluralize
@@ -170,36 +169,6 @@ def runs_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) ->
         document = manifest.model_dump(mode="json", exclude_none=True)
         runs.append(document | {"state": manifest.state_now()})
     return json.dumps({"runs": runs}, indent=1)
-
-
-def sent_runs_table(runs: Sequence[ClusterJob]) -> Table:
-    """Return a table of the runs that were sent to a cluster, with the states of their jobs."""
-    shown = new_table()
-    for name in ("run", "job", "sent", "ended", "id of the job"):
-        shown.add_column(name)
-    for run in runs:
-        times = [
-            f"{moment:%Y-%m-%d %H:%M}" if moment else "" for moment in (run.started, run.ended)
-        ]
-        shown.add_row(run.run_id, run.state, *times, run.job.job_id)
-    return shown
-
-
-def sent_runs_json(
-    runs: Sequence[ClusterJob], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
-) -> str:
-    """Return the runs that were sent to a cluster as JSON, with the manifests that are given."""
-    jobs = [
-        run.job.model_dump()
-        | {
-            "run_id": run.run_id,
-            "state": run.state,
-            "started": run.started and run.started.isoformat(),
-            "ended": run.ended and run.ended.isoformat(),
-        }
-        for run in runs
-    ]
-    return json.dumps({"jobs": jobs, **json.loads(runs_json(manifests, statuses))}, indent=1)
 
 
 def print_pull_outcome(outcome: PullOutcome, destination: Path, console: Console) -> None:

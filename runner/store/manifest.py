@@ -19,14 +19,6 @@ MANIFEST_FILE = "manifest.json"
 RunState = Literal["running", "finished", "interrupted"]
 
 
-class Job(Document):
-    """A Ray job that drives a run on the cluster that the run was sent to."""
-
-    address: str
-    """Address of the cluster's dashboard."""
-    job_id: str
-
-
 class Manifest(Document):
     """Describes one `kdrun submit`; rewritten as its problems end."""
 
@@ -40,8 +32,6 @@ class Manifest(Document):
     driver_host: str
     driver_pid: int
     """Process that drives the run; if it is gone and the state is `running`, it was killed."""
-    job: Job | None = None
-    """The Ray job of that process; absent if the run was not sent to a cluster."""
     data: str
     """Directory that the problems were read from."""
     started: datetime
