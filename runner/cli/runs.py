@@ -7,31 +7,20 @@ import click
 
 from runner.cli.completion import run_names
 from runner.cli.help import examples
-from runner.cli.options import (
-    CONFIG,
-    JSON,
-    LEVEL,
-    OUTPUT_TO_READ,
-    PROBLEM,
-    STORE_TO_READ,
-    new_console,
-    settings_from,
-)
+from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 from runner.statuses import STATUSES
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("store", "level", "problem"),
     epilog=examples(
         "kdrun pull nightly --store s3://results/kdrun",
         "kdrun pull nightly here --store s3://results/kdrun --problem '*resnet*'",
-    )
+    ),
 )
 @click.argument("run", shell_complete=run_names)
 @click.argument("destination", metavar="[DEST]", required=False, type=click.Path(path_type=Path))
-@STORE_TO_READ
-@LEVEL
-@PROBLEM
-@CONFIG
 @JSON
 def pull(
     run: str, destination: Path | None, config: Path | None, as_json: bool, **flags: Any
@@ -62,15 +51,15 @@ def pull(
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("output", "store"),
     epilog=examples(
         "kdrun status",
         "kdrun status nightly --status failed --status error",
         "kdrun status nightly --store s3://results/kdrun",
-    )
+    ),
 )
 @click.argument("run", required=False, shell_complete=run_names)
-@OUTPUT_TO_READ
-@STORE_TO_READ
 @click.option(
     "--status",
     "statuses",
@@ -78,7 +67,6 @@ def pull(
     multiple=True,
     help="Only the problems of RUN that ended so; repeatable; default all.",
 )
-@CONFIG
 @JSON
 def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, **flags: Any) -> int:
     """List runs and how each stands, or show one with its problems."""
@@ -119,12 +107,13 @@ def _show_run(manifest: Any, location: str, statuses: Any, settings: Any) -> Non
         console.print(f"{message}: {counts or 'none has ended'}", soft_wrap=True)
 
 
-@click.command(epilog=examples("kdrun logs nightly vit_block"))
+@click.command(
+    cls=SettingsCommand,
+    settings=("output", "store"),
+    epilog=examples("kdrun logs nightly vit_block"),
+)
 @click.argument("run", shell_complete=run_names)
 @click.argument("problem")
-@OUTPUT_TO_READ
-@STORE_TO_READ
-@CONFIG
 def logs(run: str, problem: str, config: Path | None, **flags: Any) -> None:
     """Print what the process of PROBLEM printed in RUN."""
     from runner.batch.child import problem_logs
