@@ -25,6 +25,7 @@ from runner.store import (
     RunStore,
 )
 from runner.store.result import hash_files
+from tests.store.documents import save
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FIGURES = Figures(
@@ -145,7 +146,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
     store: RunStore, runs: list[Manifest], expected: str | None
 ) -> None:
     for each in runs:
-        store.save_manifest(each, [])
+        save(store, each)
     found = find_unfinished_run(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
 
