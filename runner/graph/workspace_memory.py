@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from runner.graph.ir import ITEM_BYTES, Operation, Ref, TensorSpec
+from runner.graph.operator_table import find_operator
 
 Values = Mapping[str, TensorSpec]
 
@@ -26,18 +27,10 @@ def estimate_workspace(op: Operation, values: Values) -> Workspace:
     """Return the memory that one operation takes while it runs."""
     if op.name in _RULES:
         return _RULES[op.name](op, values)
-    if op.name in _INPUT_MULTIPLES:
-        size = int(_INPUT_MULTIPLES[op.name] * values[next(op.refs())].nbytes)
-        return Workspace(size, size)
-    return Workspace()
+    multiple = find_operator(op.name).workspace
+    size = multiple * values[next(op.refs())].nbytes if multiple else 0
+    return Workspace(size, size)
 
-
-_INPUT_MULTIPLES = {
-    "logsumexp": 1, "cross_entropy_loss": 1, "mse_loss": 1, "smooth_l1_loss": 1, "huber_loss": 1,
-    "l1_loss": 2, "kl_div": 3, "binary_cross_entropy": 1, "binary_cross_entropy_with_logits": 2,
-    "triplet_margin_loss": 2, "cosine_similarity": 3, "cosine_embedding_loss": 1,
-}  # fmt: skip
-"""Workspace of operators that call others, as multiples of their first input."""
 
 _BLOCK = 16
 """Channels that oneDNN keeps together."""
