@@ -380,16 +380,16 @@ def explain_loss(error: BaseException) -> tuple[Cause, str]:
 
     message = summarize_error(error)
     if isinstance(error, exceptions.OutOfMemoryError):
-        return "out of memory", message
+        return Cause.OUT_OF_MEMORY, message
     if isinstance(error, exceptions.OutOfDiskError):
-        return "disk full", message
+        return Cause.DISK_FULL, message
     if not isinstance(error, exceptions.NodeDiedError):
-        return "worker lost", message
+        return Cause.WORKER_LOST, message
     node_id = re.search(r"node ID: (\w+)", str(error))
     node = next((n for n in list_nodes() if node_id and n["NodeID"] == node_id[1]), {})
     if node.get("DeathReason") in _PREEMPTION_REASONS:
-        return "preempted", f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
-    return "node lost", f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
+        return Cause.PREEMPTED, f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
+    return Cause.NODE_LOST, f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
 
 
 _PREEMPTION_REASONS = (1, 3, 4)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.attempt import estimate
+from runner.batch.child.answer import EstimateAnswer, FailureCause, failure_cause
 from runner.batch.child.child_process import close_fork_server
 from runner.batch.child.device import look_for_device
-from runner.batch.child.task import Record
 from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
 from runner.batch.cluster_versions import refuse_other_versions
 from runner.batch.decomposer import decomposer_process
@@ -225,19 +225,19 @@ def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
     if item.earlier_result is not None:
         return Preview(item)
     memory = MemoryRequest.for_capture(max_bytes)
-    attempt = None
-    while attempt is None or (attempt.record.out_of_memory and memory.can_grow):
-        if attempt is not None:
-            memory = memory.with_max_memory()
+    while True:
         task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
         # A dry run writes nothing, not even to the output directory.
         with _temporary_directory() as scratch:
             task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
             attempt = estimate(task_aside, scratch / "log")
-    record: Record = attempt.record
-    if record.forecast is None:
-        return Preview(item, f"{record.status}: {record.reason}")
-    expected_bytes, weights_bytes = record.forecast.expected_bytes, record.forecast.weights_bytes
+        answer = attempt.answer
+        if failure_cause(answer) is not FailureCause.OUT_OF_MEMORY or not memory.can_grow:
+            break
+        memory = memory.with_max_memory()
+    if not isinstance(answer, EstimateAnswer):
+        return Preview(item, f"{answer.status}: {answer.reason}")
+    expected_bytes, weights_bytes = answer.forecast.expected_bytes, answer.forecast.weights_bytes
     memory = memory.for_model(expected_bytes, attempt.peak_memory_bytes or 0, weights_bytes)
     is_streamed = memory.fits and expected_bytes > max_bytes
     note = (

@@ -178,4 +178,4 @@ def verify(
         run_tables.print_verdict(verdicts[-1], console)
     if as_json:
         click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))
-    return 0 if all(verdict.record.status == "passed" for verdict in verdicts) else 1
+    return 0 if all(verdict.answer.status == "passed" for verdict in verdicts) else 1

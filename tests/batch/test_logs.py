@@ -107,7 +107,7 @@ def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
     )
     done = decompose(task, tmp_path / "log")
 
-    assert done.record.status == "passed"
+    assert done.answer.status == "passed"
     kept = (task.directory / problem_logs.LOG_PATH).read_text()
     assert "it says [hidden]" in kept
     assert done.result is not None

@@ -50,9 +50,7 @@ class Head:
         ours = Path(runner.__file__).parent
         not_code = shutil.ignore_patterns("__pycache__", "_data")
         shutil.copytree(ours, installed / "runner", ignore=not_code)
-        shutil.copytree(
-            ROOT / "data/samples", installed / "runner/_data/samples"
-        )
+        shutil.copytree(ROOT / "data/samples", installed / "runner/_data/samples")
         package = installed / "runner/__init__.py"
         package.write_text(f'{package.read_text()}__version__ = "{OURS}"\n')
         plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
