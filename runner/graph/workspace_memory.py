@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from runner.graph.ir import ITEM_BYTES, Operation, Ref, TensorSpec
+from runner.graph.ir import Operation, Ref, TensorSpec
 from runner.graph.operator_table import find_operator
 
 Values = Mapping[str, TensorSpec]
@@ -81,7 +81,9 @@ def _matmul(op: Operation, values: Values) -> Workspace:
     if min(len(side.shape) for side in sides) < 3:
         return Workspace()
     broadcast_sides = [side for side in sides if side.shape[:-2] != out.shape[:-2]]
-    size = sum(prod((*out.shape[:-2], *side.shape[-2:])) * _item(side) for side in broadcast_sides)
+    size = sum(
+        prod((*out.shape[:-2], *side.shape[-2:])) * side.item_bytes for side in broadcast_sides
+    )
     return Workspace(size, size)
 
 
@@ -89,10 +91,6 @@ def _lstm(op: Operation, values: Values) -> Workspace:
     """Count oneDNN's copy of the weights in its own order, which it makes at each call."""
     size = sum(values[name].nbytes for name in set(list(op.refs())[1:]))
     return Workspace(size, size)
-
-
-def _item(spec: TensorSpec) -> int:
-    return ITEM_BYTES.get(spec.dtype, 4)
 
 
 def _max_pooling(op: Operation, values: Values) -> Workspace:
