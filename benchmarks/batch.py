@@ -24,7 +24,8 @@ from rich.console import Console
 from runner import __version__
 from runner.batch import driver
 from runner.batch.attempt import Attempt
-from runner.batch.child.task import Record, Task
+from runner.batch.child.answer import VerdictAnswer
+from runner.batch.child.task import Task
 from runner.batch.cluster import connect
 from runner.batch.driver import Driver
 from runner.batch.plan import PlanItem
@@ -201,7 +202,7 @@ def pretend(note: str, task_json: str, log: str) -> str:
         files={f"level_0_kernel/kernel_{n}.py": "0" * 64 for n in range(60)},
     )
     done = Attempt(
-        record=Record(status="passed", figures=figures),
+        answer=VerdictAnswer(status="passed", figures=figures),
         started=now,
         node="here",
         result=result,

@@ -309,7 +309,7 @@ class CpuVerdicts:
                 continue
             settings = Settings(device="cpu", timeout=self.clock.share_s(UNTIL_TIMES))
             try:
-                record = local_execution.verify(Path(row.directory), settings).record
+                record = local_execution.verify(Path(row.directory), settings).answer
             except Exception as error:  # recorded, and the next one is judged
                 row.cpu = {"status": "error", "reason": one_line(error)}
                 continue

@@ -260,7 +260,7 @@ def kdrun_upload(work: str, n: str, part: str) -> None:
         counts={"passed": len(rows)},
         rows=rows,
     )
-    store.save_manifest(manifest, [row.label for row in rows])
+    store.update_manifest("run", lambda theirs: manifest)
 
 
 def kdrun_pull(work: str, n: str) -> None:

@@ -1,14 +1,20 @@
-"""Writes docs/settings.md from the settings' own descriptions: `make settings`."""
+"""Writes docs/settings.md and configs/default.yaml from the settings' fields: `make settings`."""
 
-import ast
-from itertools import pairwise
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
-import runner.config
+import click
+import yaml
+from pydantic import BaseModel
+
 from runner.cli.decomposition import submit
+from runner.cli.options import format_default
 from runner.config import CONFIG_FILE, CONFIG_VARIABLE, PREFIX, Settings
 
 PAGE = Path(__file__).with_name("settings.md")
+FILE = PAGE.parents[1] / CONFIG_FILE
+WIDTH = 110
 HEAD = f"""# Settings
 
 Each setting of `kdrun submit` is a flag, an environment variable and a line in a YAML file. A flag
@@ -20,53 +26,55 @@ This page is written by `make settings` from `runner/config.py`.
 | flag | variable | in the file | default | meaning |
 | --- | --- | --- | --- | --- |
 """
+FILE_HEAD = f"""Settings of `kdrun`, with their defaults. kdrun reads {CONFIG_FILE} in the working
+directory, or the file that --config (or {CONFIG_VARIABLE}) names. A flag takes precedence over a
+{PREFIX}* variable, and a variable over this file: --trials 4, {PREFIX}TRIALS=4, trials: 4.
+This file is written by `make settings` from runner/config.py."""
 
 
-def descriptions() -> dict[str, str]:
-    """Return the text under each field of Settings, by the field's name."""
-    tree = ast.parse(Path(runner.config.__file__).read_text(encoding="utf-8"))
-    body = next(
-        node.body
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and node.name == Settings.__name__
-    )
-    texts: dict[str, str] = {}
-    for field, text in pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-            assert isinstance(field.target, ast.Name)
-            assert isinstance(text.value, ast.Constant)
-            texts[field.target.id] = " ".join(str(text.value.value).split())
-    return texts
-
-
-def cell(default: object) -> str:
-    """Return a default as a YAML file has it, in one cell of a table."""
-    if default is None or default == []:
-        return ""
-    if isinstance(default, bool):
-        return f"`{str(default).lower()}`"
-    if hasattr(default, "model_dump"):
-        return ", ".join(f"`{name}: {value}`" for name, value in default.model_dump().items())
-    return f"`{default}`"
-
-
-def flag(setting: str) -> str:
-    """Return the option of `kdrun submit` that sets it; nothing where there is none."""
-    options = {option.name: option.opts[0] for option in submit.params}
-    option = options.get(setting) or options.get(f"no_{setting}")
-    return f"`{option}`" if option else ""
-
-
-def page() -> str:
+def page(settings: type[Settings] = Settings) -> str:
     """Return the whole page."""
-    texts = descriptions()
+    parameters = submit.get_params(click.Context(submit))
+    flags = {
+        option.name: f"`{'` `'.join([*option.opts, *option.secondary_opts])}`"
+        for option in parameters
+    }
     rows = [
-        f"| {flag(name)} | `{PREFIX}{name.upper()}` | `{name}` | {cell(field.default)} "
-        f"| {texts[name]} |\n"
-        for name, field in Settings.model_fields.items()
+        f"| {flags.get(name, '')} | `{PREFIX}{name.upper()}` | `{name}` "
+        f"| {f'`{default}`' if (default := format_default(field.default)) else ''} "
+        f"| {_text(field.description)} |\n"
+        for name, field in settings.model_fields.items()
     ]
     return HEAD + "".join(rows)
 
 
+def file(settings: type[Settings] = Settings) -> str:
+    """Return the settings file with every default."""
+    return _comment(FILE_HEAD) + "".join(_file_lines(settings))
+
+
+def _file_lines(settings: type[Settings]) -> Iterator[str]:
+    for name, field in settings.model_fields.items():
+        yield "\n" + _comment(field.description)
+        if not isinstance(field.default, BaseModel):
+            default = str(field.default) if isinstance(field.default, Path) else field.default
+            yield yaml.safe_dump({name: default})
+            continue
+        yield f"{name}:\n"
+        for part, value in field.default.model_dump().items():
+            text = _comment(type(field.default).model_fields[part].description)
+            yield textwrap.indent(text + yaml.safe_dump({part: value}), "  ")
+
+
+def _text(description: str | None) -> str:
+    return " ".join(str(description).split())
+
+
+def _comment(description: str | None) -> str:
+    lines = textwrap.wrap(_text(description), WIDTH, initial_indent="# ", subsequent_indent="# ")
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    FILE.write_text(file(), encoding="utf-8")

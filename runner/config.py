@@ -21,6 +21,7 @@ from pydantic import (
     ByteSize,
     ConfigDict,
     Field,
+    JsonValue,
     ValidationError,
 )
 from pydantic_settings import (
@@ -35,6 +36,8 @@ from runner.errors import ConfigError, KdrunError, UsageError, suggest_names
 
 PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
+WITHOUT_FLAG: dict[str, JsonValue] = {"has_flag": False}
+"""Marks a setting that only a variable or a file sets."""
 LEAST_MEMORY = 256 << 20
 """Bytes that Python needs with torch imported; a smaller limit on memory is an error."""
 CONFIG_FILE = Path("configs/default.yaml")
@@ -161,7 +164,7 @@ class Retries(BaseModel):
     A verdict, a timeout or a crash of the problem's own process is final and never tried again.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     preempted: int = Field(default=10, ge=0)
     """The node was shut down after a notice, as spot machines are."""
@@ -195,79 +198,107 @@ def _read_retries(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """All settings of a run."""
+    """All settings of a run.
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+    A setting is declared here and nowhere else. The flags of the commands (runner/cli/options.py),
+    configs/default.yaml and docs/settings.md (`make settings`) are made of its name, its type, its
+    default and its text; the first sentence of the text is the flag's help. Where the default is
+    absent or an empty list, that sentence says what it stands for.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
     level: Annotated[list[int], NoDecode, BeforeValidator(_split_list)] = []
-    """Source levels to run; empty: all."""
+    """Source levels of the problems: 1, 2 or 3; default all."""
     problem: Annotated[list[str], NoDecode, BeforeValidator(_split_list)] = []
-    """Globs on problem names, or paths of problem files."""
+    """Names, globs, files or MODULE:FUNCTION of problems; default all."""
     start: int = Field(default=0, ge=0)
-    """Number of problems to skip at the beginning of the sorted selection."""
+    """Number of selected problems to skip, in their order."""
     count: int | None = Field(default=None, ge=1)
-    """Largest number of problems to take after the skipped ones; None: all."""
+    """Most problems to run, after the skipped ones; default all."""
     data: Annotated[Path, AfterValidator(_expand_home)] | None = None
-    """Directory of problems; None: KernelBench if it was fetched, else the samples."""
+    """Directory of problems; default data/kernelbench/ where it exists, else the samples.
+    `kdrun data fetch` creates it."""
     output: Annotated[Path, AfterValidator(_check_output)] = Path("output")
-    """Directory that decompositions and runs are written to."""
+    """Directory of decompositions and runs.
+    Decompositions are in LEVEL/NAME/ below it, runs in runs/RUN/."""
     store: Annotated[str | None, AfterValidator(_normalise_store)] = None
-    """Store that results are copied to: s3://bucket/prefix, or a directory; None: no store."""
-    s3_endpoint_url: Annotated[str | None, AfterValidator(_check_url)] = None
-    """URL of an S3-compatible service; None: AWS, or the one in its environment or profile."""
-    s3_addressing: Literal["auto", "path", "virtual"] = "auto"
+    """Store of results: s3://bucket/prefix or a directory; default none.
+    A run uploads its results to the store, and other commands read them there. Credentials come
+    only from the AWS environment or profile, never from a settings file."""
+    s3_endpoint_url: Annotated[str | None, AfterValidator(_check_url)] = Field(
+        default=None, json_schema_extra=WITHOUT_FLAG
+    )
+    """URL of an S3-compatible service; default AWS, or the one in its environment or profile."""
+    s3_addressing: Literal["auto", "path", "virtual"] = Field(
+        default="auto", json_schema_extra=WITHOUT_FLAG
+    )
     """Whether the bucket's name is in the URL's path or host; auto: path if an endpoint is set."""
-    s3_checksums: Literal["when_supported", "when_required"] = "when_supported"
+    s3_checksums: Literal["when_supported", "when_required"] = Field(
+        default="when_supported", json_schema_extra=WITHOUT_FLAG
+    )
     """When requests carry checksums; `when_required` suits services that refuse the newer ones."""
     run_id: Annotated[str | None, AfterValidator(_check_run_id)] = None
-    """Name of the run; None: its start time."""
+    """Name of the run; default the time, as 20260131-235959."""
     address: str | None = None
-    """Address of a Ray cluster that this process drives; None: kdrun starts Ray on this machine."""
-    on_cluster: str | None = None
-    """Dashboard URL of a Ray cluster that the run is sent to; None: this process drives the run."""
-    send_credentials: bool = False
-    """Whether that cluster gets this environment's AWS_* credentials."""
+    """Ray that the run uses, HOST:PORT, ray://HOST:PORT or auto; default one that kdrun starts."""
     workers: int | None = Field(default=None, ge=1)
-    """Largest number of problems at once; None: as many as cores and memory allow."""
+    """Most problems at once; default as many as CPUs and memory allow."""
     memory: Annotated[ByteSize, AfterValidator(_check_memory)] | None = None
-    """Memory for problems on this machine, such as 16GiB; None: 85% of the free memory."""
+    """Memory for problems on this machine, as 16GiB; default 85% of what is free.
+    A problem that needs more ends as too_large. kdrun never gives problems more than the free
+    memory."""
     wait_for_nodes: bool = False
-    """Whether a problem that is too large for every node waits for a node that autoscaling adds."""
+    """Wait for a larger node, as an autoscaling cluster adds, instead of too_large."""
     num_cpus: float = Field(default=1, gt=0, allow_inf_nan=False)
-    """CPUs for each problem."""
+    """CPUs for each problem.
+    Ray reserves them, and the problem's threads use them."""
     num_gpus: Annotated[float, AfterValidator(_check_gpus)] = Field(
         default=0, ge=0, allow_inf_nan=False
     )
-    """GPUs for each problem; several may share one."""
+    """GPUs for each problem, such as 1 or 0.5.
+    With 0.5, two problems share one."""
     device: Annotated[str, AfterValidator(_check_device)] = "cpu"
-    """Device type that verification runs on; auto: the machine's accelerator, else the CPU."""
+    """Device to verify and measure on: cpu, a type of accelerator such as cuda, or auto.
+    auto is the accelerator that PyTorch finds, else the CPU."""
     mode: Literal["eval", "train"] = "eval"
-    """How models run: in eval() under no_grad, or in training mode with dropout's seed fixed."""
+    """Mode that models run in: eval() under no_grad, or training mode.
+    In training mode the seed of dropout is fixed; KernelBench itself evaluates models in it."""
     trials: int = Field(default=2, ge=1)
-    """Number of seeds that each comparison is made with."""
+    """Number of seeds for each comparison."""
     power: bool = False
-    """Whether to break each kernel in several ways and check that a comparison fails."""
+    """Also break each kernel on purpose, and check that a comparison fails.
+    verification/power.json lists which mutants were caught. This takes a tenth to a half more
+    time."""
     timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
-    """Time limit for one problem, in seconds."""
+    """Seconds for each problem."""
     decomposer: Annotated[str | None, AfterValidator(_check_command)] = None
-    """External command that takes problems apart; None: kdrun computes the decompositions."""
+    """Command that takes problems apart, such as "claude -p"; default kdrun's own engine.
+    It gets the brief on its standard input. {problem}, {output} and {brief} in it are replaced."""
     decomposer_on_failure: bool = False
-    """Whether the command is used only if the computed decomposition does not pass."""
+    """Use the decomposer only where the computed decomposition does not pass."""
     rounds: int = Field(default=3, ge=1)
-    """Most runs of the decomposer for one problem; each gets the verdict on the previous one."""
+    """Most runs of the decomposer for each problem.
+    Each later run gets the verdict on the one before."""
     pass_env: Annotated[
         list[str], NoDecode, BeforeValidator(_split_list), AfterValidator(_check_variables)
     ] = []
-    """Environment variables that the decomposer gets."""
+    """Environment variables that the decomposer gets; default none.
+    kdrun refuses those that may open the store (AWS_*, KDRUN_*)."""
     log_format: Literal["text", "json"] = "text"
-    """Format of progress on stderr: text for people, or a JSON document per line."""
-    retries: Annotated[Retries, NoDecode, BeforeValidator(_read_retries)] = Retries()
-    """How often a problem is tried again, by cause."""
+    """Format of progress on stderr: text for people, or a JSON document per line.
+    runs/RUN/log.jsonl has the JSON lines in any case."""
+    retries: Annotated[Retries, NoDecode, BeforeValidator(_read_retries)] = Field(
+        default=Retries(), json_schema_extra={"metavar": "[CAUSE=]N"}
+    )
+    """Most retries for each problem, by the cause that ended the attempt.
+    0 is never. A verdict, a timeout and a crash of the problem's own process are never retried."""
     only_failed: bool = False
-    """Whether to run only problems that have a result other than passed."""
+    """Run only problems whose last result is not passed."""
     resume: bool = True
-    """Whether to skip problems that passed before with the same source, options and version;
-    `--no-resume` runs them again."""
+    """Leave out problems that passed before with the same source, options and version."""
 
 
 def load_settings(flags: Mapping[str, Any], config: Path | None = None) -> Settings:

@@ -109,6 +109,14 @@ def is_disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def comes_from_full_disk(error: BaseException) -> bool:
+    """Return whether an error, or one that led to it, says that the disk is full."""
+    cause: BaseException | None = error
+    while cause is not None and not (isinstance(cause, OSError) and is_disk_full(cause)):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
+
+
 def denies_access(error: OSError) -> bool:
     """Return whether the error says that the disk is full or access is not permitted."""
     return is_disk_full(error) or error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)

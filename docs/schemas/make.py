@@ -31,8 +31,10 @@ def schema(name: str) -> str:
     model = DOCUMENTS[name]
     document = model.model_json_schema(by_alias=True)
     classes = {cls.__name__: cls for cls in _below(BaseModel)}
-    for part, cls in [(document, model), *((d, classes[n]) for n, d in document["$defs"].items())]:
-        _describe(part, cls)
+    _describe(document, model)
+    for class_name, part in document["$defs"].items():
+        if class_name in classes:  # enums describe themselves
+            _describe(part, classes[class_name])
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(head | document | {"title": f"{name}.json"}, indent=1) + "\n"
 
@@ -50,14 +52,17 @@ def _describe(schema: dict[str, Any], cls: type[BaseModel]) -> None:
     schema["description"] = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
     for field in schema["properties"].values():
         field.pop("title", None)
-    (code,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(code, ast.ClassDef)
-    for field, after in zip(code.body, code.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
-            name = ast.unparse(field.target)
-            text = inspect.cleandoc(ast.literal_eval(after.value))
-            place = schema["properties"][cls.model_fields[name].alias or name]
-            place["description"] = " ".join(text.split())
+    for owner in cls.__mro__:
+        if not owner.__module__.startswith(PACKAGES):
+            continue
+        (code,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+        assert isinstance(code, ast.ClassDef)
+        for field, after in zip(code.body, code.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr):
+                name = ast.unparse(field.target)
+                text = inspect.cleandoc(ast.literal_eval(after.value))
+                place = schema["properties"][cls.model_fields[name].alias or name]
+                place.setdefault("description", " ".join(text.split()))
 
 
 if __name__ == "__main__":

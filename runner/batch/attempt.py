@@ -5,9 +5,7 @@ that a problem does raises an exception here. Only this module writes `result.js
 answer it uses only what happened inside the child.
 """
 
-import errno
 import importlib.metadata
-import os
 import shutil
 import socket
 import time
@@ -17,16 +15,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from runner import __version__
 from runner.batch.child import problem_logs
+from runner.batch.child.answer import (
+    Answer,
+    FailureAnswer,
+    FailureCause,
+    VerdictAnswer,
+    describe_problem_error,
+    failure_cause,
+)
 from runner.batch.child.child_process import Outcome, Request, run_child
-from runner.batch.child.task import Record, Task, TaskTarget, record_from_error
+from runner.batch.child.task import Task, TaskTarget
 from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
-from runner.errors import KdrunError, StoreError, is_disk_full, unwritable_error
+from runner.errors import KdrunError, StoreError, comes_from_full_disk, unwritable_error
 from runner.problems import find_mistake
+from runner.statuses import Status
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
@@ -35,6 +42,7 @@ Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
 """Name of the function of `runner.batch.child.problem_work` that a child runs."""
 
 
+_ANSWERS: TypeAdapter[Answer] = TypeAdapter(Answer)
 MIB = 1 << 20
 _PROBLEM_FOLDER = "problem"
 """Folder in an attempt's scratch directory for a problem file that came with its task."""
@@ -43,7 +51,7 @@ _PROBLEM_FOLDER = "problem"
 class Attempt(Document):
     """Outcome of an attempt, which a worker returns to the driver."""
 
-    record: Record
+    answer: Answer
     started: datetime
     cpu_seconds: float | None = None
     """CPU seconds of the child."""
@@ -74,15 +82,16 @@ def run_task(task_json: str, log: str) -> str:
         attempt = decompose(task, Path(log))
     except (KdrunError, OSError) as error:  # The child cannot start, or the disk is full.
         attempt = Attempt(
-            record=_record_start_failure(error), started=datetime.now(UTC), node=_host_name()
+            answer=FailureAnswer(
+                status="failed",
+                reason=str(error),
+                stage="start",
+                cause=FailureCause.DISK_FULL if comes_from_full_disk(error) else None,
+            ),
+            started=datetime.now(UTC),
+            node=_host_name(),
         )
     return attempt.model_dump_json()
-
-
-def _record_start_failure(error: KdrunError | OSError) -> Record:
-    cause = error.__cause__ or error
-    disk_full = isinstance(cause, OSError) and is_disk_full(cause)
-    return Record(status="failed", reason=str(error), stage="start", disk_full=disk_full)
 
 
 def estimate(task: Task, log: Path) -> Attempt:
@@ -110,15 +119,18 @@ def decompose(task: Task, log: Path) -> Attempt:
         with _raise_store_errors(task, "--output"):
             task.build_directory.mkdir()
         attempt = rounds.decompose(task, log, _run_in_child)
-        record = attempt.record
-        has_no_verdict = record.asks_for_more or record.disk_full or record.refused
-        if (
-            has_no_verdict
-            or (record.out_of_memory and task.may_grow)
-            or (record.missing and task.named)
-        ):
+        has_no_result = {
+            FailureCause.NEEDS_MORE: True,
+            FailureCause.DISK_FULL: True,
+            FailureCause.REFUSED: True,
+            FailureCause.OUT_OF_MEMORY: task.may_grow,
+            FailureCause.MISSING: task.named is not None,
+            None: False,
+        }
+        if has_no_result[failure_cause(attempt.answer)]:
             return attempt
-        if task.keeps_passed and record.status == "error" and _has_passed(task.directory):
+        is_broken = attempt.answer.status == "error"
+        if task.keeps_passed and is_broken and _has_passed(task.directory):
             return attempt.model_copy(update={"result": _build_result(task, attempt, log)})
         return _commit(task, attempt, log)
 
@@ -182,26 +194,23 @@ def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:
 
 def _build_result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
     """Copy the log into the built directory and return the result that describes it."""
-    record = attempt.record
+    answer = attempt.answer
     problem_logs.copy_log(log, task.build_directory)
     source_level, _, name = task.label.rpartition("/")
+    compared = {"bitwise_equal", "max_diff", "health", "warnings", "peak_device_bytes"}
     return ProblemResult(
         problem=name,
         source_level=source_level,
-        status=record.status,
-        reason=record.reason,
-        stage=record.stage,
-        figures=record.figures,
-        bitwise_equal=record.bitwise_equal,
-        max_diff=record.max_diff,
-        health=record.health,
-        warnings=record.warnings,
-        seconds=record.seconds,
+        status=answer.status,
+        reason=answer.reason,
+        stage=answer.stage,
+        figures=answer.figures,
+        **(answer.model_dump(include=compared) if isinstance(answer, VerdictAnswer) else {}),
+        seconds=answer.seconds,
         cpu_seconds=attempt.cpu_seconds,
         peak_memory_bytes=attempt.peak_memory_bytes,
-        peak_device_bytes=record.peak_device_bytes,
         memory_limit_bytes=task.memory_bytes,
-        estimated_memory_bytes=record.forecast.expected_bytes if record.forecast else None,
+        estimated_memory_bytes=answer.forecast.expected_bytes if answer.forecast else None,
         started=attempt.started,
         source_sha256=_hash_source(task.problem),
         kdrun_version=__version__,
@@ -245,7 +254,7 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         if mistake is not None:  # Found by reading the file, so no child is needed.
             log.unlink(missing_ok=True)
             return Attempt(
-                record=record_from_error(mistake, "load"), started=started, node=_host_name()
+                answer=describe_problem_error(mistake, "load"), started=started, node=_host_name()
             )
     outcome = run_child(
         Request(
@@ -261,13 +270,12 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         log.unlink()
     else:
         problem_logs.hide_credentials(log)
-    record = _build_record(
-        task, outcome, "--output" if kind in ("decompose", "judge") else "TMPDIR"
-    )
-    if outcome.disk_full and record.status != "passed":
+    setting = "--output" if kind in ("decompose", "judge") else "TMPDIR"
+    answer = _read_answer(task, outcome, setting)
+    if outcome.disk_full and answer.status != "passed":
         _free_space(task)
     return Attempt(
-        record=record,
+        answer=answer,
         started=started,
         cpu_seconds=round(outcome.cpu_seconds, 3),
         peak_memory_bytes=outcome.peak_memory_bytes,
@@ -292,42 +300,48 @@ def _host_name() -> str:
     return socket.gethostname()
 
 
-def _build_record(task: Task, outcome: Outcome, setting: str) -> Record:
-    """Return the child's own record, or one about how the child ended without leaving any.
+def _read_answer(task: Task, outcome: Outcome, setting: str) -> Answer:
+    """Return the child's own answer, or one about how the child ended without leaving any.
 
     `setting` decides which disk the child works on; the reason for a full disk names it.
     """
     if outcome.answer is not None:
         try:
-            record = Record.model_validate_json(outcome.answer)
-            if record.status == "passed" or not outcome.filled_bytes:
-                if outcome.disk_full and os.strerror(errno.ENOSPC) in (record.reason or ""):
-                    reason = f"no space left on the disk of {_describe_disk(task, setting)}"
-                    return record.model_copy(update={"disk_full": True, "reason": reason})
-                return record
+            answer = _ANSWERS.validate_json(outcome.answer)
         except ValidationError as error:
-            mismatch = f"the child's record is not one: {error.errors()[0]['msg']}"
-            return Record(status="crashed", reason=mismatch, stage="record")
+            mismatch = f"the child's answer is none: {error.errors()[0]['msg']}"
+            return FailureAnswer(status="crashed", reason=mismatch, stage="answer")
+        if answer.status == "passed" or not outcome.filled_bytes:
+            if failure_cause(answer) is FailureCause.DISK_FULL:
+                return _check_disk_failure(answer, task, outcome, setting)
+            return answer
     stage = read_stage(task) or "start"
-    seconds = {stage.split(":")[0]: round(outcome.seconds, 3)}
+    cause = None
+    status: Status = "crashed"
     if outcome.timed_out:
-        reason = f"not finished after {task.timeout_s:g} s, in {stage!r}"
-        return Record(status="timeout", reason=reason, stage=stage, seconds=seconds)
-    if outcome.filled_bytes:
+        status, reason = "timeout", f"not finished after {task.timeout_s:g} s, in {stage!r}"
+    elif outcome.filled_bytes:
         written_amount = f"wrote {_format_size(outcome.filled_bytes)} in {stage!r}"
         reason = f"{written_amount}, which filled the disk of {_describe_disk(task, setting)}"
-        return Record(status="crashed", reason=reason, stage=stage, seconds=seconds)
-    if outcome.disk_full:
+    elif outcome.disk_full:
+        cause = FailureCause.DISK_FULL
         reason = f"no space left in {stage!r} on the disk of {_describe_disk(task, setting)}"
-        return Record(status="crashed", reason=reason, stage=stage, disk_full=True, seconds=seconds)
-    # Native code that reaches the memory limit aborts or segfaults instead of raising MemoryError.
-    met_limit = outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes
-    reason = f"its process {outcome.describe_end()} in {stage!r}"
-    if met_limit:
-        reason += f", having used {outcome.peak_memory_bytes / GIB:.1f} GiB"
-    return Record(
-        status="crashed", reason=reason, stage=stage, out_of_memory=met_limit, seconds=seconds
-    )
+    else:
+        # Native code that reaches the memory limit aborts or segfaults instead of raising.
+        reason = f"its process {outcome.describe_end()} in {stage!r}"
+        if outcome.signal is not None and outcome.peak_memory_bytes > 0.9 * task.memory_bytes:
+            cause = FailureCause.OUT_OF_MEMORY
+            reason += f", having used {outcome.peak_memory_bytes / GIB:.1f} GiB"
+    seconds = {stage.split(":")[0]: round(outcome.seconds, 3)}
+    return FailureAnswer(status=status, reason=reason, stage=stage, cause=cause, seconds=seconds)
+
+
+def _check_disk_failure(answer: Answer, task: Task, outcome: Outcome, setting: str) -> Answer:
+    """Return an answer about a full disk with the disk's name; without the cause if it has room."""
+    if not outcome.disk_full:
+        return answer.model_copy(update={"cause": None})
+    reason = f"no space left on the disk of {_describe_disk(task, setting)}"
+    return answer.model_copy(update={"reason": reason})
 
 
 def _describe_disk(task: Task, setting: str) -> str:

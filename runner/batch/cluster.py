@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import runner
 from runner.batch.machine import GIB, available_bytes, cores
 from runner.config import LEAST_MEMORY, Settings
 from runner.errors import ClusterError, UsageError
@@ -129,10 +130,7 @@ def connect(settings: Settings) -> Iterator[Cluster]:
             }
         elif is_client(address):
             # The nodes may have no kdrun, or another version, so they get this one.
-            from runner.batch.remote.job_package import package_job
-
-            code_folder = stack.enter_context(package_job("kdrun"))
-            options["runtime_env"] = {"working_dir": str(code_folder)}
+            options["runtime_env"] = {"py_modules": [str(Path(runner.__file__).parent)]}
         stack.callback(ray.shutdown)
         try:
             if address is not None and address != "auto":
@@ -302,8 +300,8 @@ def refuse_unreachable(address: str) -> None:
 def _port_hint(address: str) -> str:
     """Return a hint about which port an address needs, and what the alternative is."""
     if is_client(address):
-        return "the head's client port, 10001 by default; or --on-cluster with its dashboard"
-    return "the head's own port, 6379 by default; or --on-cluster with its dashboard"
+        return "the head's client port, 10001 by default"
+    return "the head's own port, 6379 by default"
 
 
 def list_nodes() -> list[dict[str, Any]]:
@@ -382,16 +380,16 @@ def explain_loss(error: BaseException) -> tuple[Cause, str]:
 
     message = summarize_error(error)
     if isinstance(error, exceptions.OutOfMemoryError):
-        return "out of memory", message
+        return Cause.OUT_OF_MEMORY, message
     if isinstance(error, exceptions.OutOfDiskError):
-        return "disk full", message
+        return Cause.DISK_FULL, message
     if not isinstance(error, exceptions.NodeDiedError):
-        return "worker lost", message
+        return Cause.WORKER_LOST, message
     node_id = re.search(r"node ID: (\w+)", str(error))
     node = next((n for n in list_nodes() if node_id and n["NodeID"] == node_id[1]), {})
     if node.get("DeathReason") in _PREEMPTION_REASONS:
-        return "preempted", f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
-    return "node lost", f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
+        return Cause.PREEMPTED, f"{node['NodeManagerHostname']}: {node['DeathReasonMessage']}"
+    return Cause.NODE_LOST, f"{node.get('NodeManagerHostname', 'its node')}: died without a word"
 
 
 _PREEMPTION_REASONS = (1, 3, 4)

@@ -17,7 +17,7 @@ from typing import Any
 
 from runner.batch import started_tasks
 from runner.batch.attempt import Attempt, commit_failure, read_stage, remove_scratch
-from runner.batch.child.task import Record
+from runner.batch.child.answer import FailureAnswer, FailureCause, failure_cause
 from runner.batch.cluster import Cluster, describe_cluster, explain_loss, summarize_error
 from runner.batch.interrupts import StopRequest
 from runner.batch.job import ProblemJob
@@ -72,7 +72,6 @@ class Driver:
             self.run.store,
             self.run.shared_store,
             self.cluster,
-            self.run.cluster_job,
             [item.label for item in self.items],
         )
 
@@ -162,7 +161,7 @@ class Driver:
         task = self.run.build_task(
             job.item, granted, self._max_memory_bytes(), max(thread_count, int(settings.num_cpus))
         )
-        may_grow = job.memory.can_grow and job.may_repeat("out of memory", settings.retries)
+        may_grow = job.memory.can_grow and job.may_repeat(Cause.OUT_OF_MEMORY, settings.retries)
         job.start_attempt(task.model_copy(update={"sized": job.is_sized, "may_grow": may_grow}))
         assert job.task is not None
         remote = _remote_function().options(
@@ -193,9 +192,10 @@ class Driver:
         started_tasks.delete_start_record(job.start_key)
         self.lost_labels.clear()
         job.end_attempt(attempt)
-        record = attempt.record
-        if record.asks_for_more and record.forecast is not None:
-            used_bytes, forecast = attempt.peak_memory_bytes or 0, record.forecast
+        answer = attempt.answer
+        cause = failure_cause(answer)
+        if cause is FailureCause.NEEDS_MORE and answer.forecast is not None:
+            used_bytes, forecast = attempt.peak_memory_bytes or 0, answer.forecast
             job.memory = job.memory.for_model(
                 forecast.expected_bytes, used_bytes, forecast.weights_bytes
             )
@@ -203,17 +203,17 @@ class Driver:
             self._requeue(job)
         elif attempt.result is not None:
             self._finish_problem(job, attempt)
-        elif record.out_of_memory and job.memory.can_grow:
-            self._retry_or_finish(job, "out of memory", record.reason or "", attempt)
-        elif record.disk_full:
-            self._retry_or_finish(job, "disk full", record.reason or "", attempt)
+        elif cause is FailureCause.OUT_OF_MEMORY and job.memory.can_grow:
+            self._retry_or_finish(job, Cause.OUT_OF_MEMORY, answer.reason or "", attempt)
+        elif cause is FailureCause.DISK_FULL:
+            self._retry_or_finish(job, Cause.DISK_FULL, answer.reason or "", attempt)
         else:
             self._finish_problem(job, attempt)
 
     def _handle_loss(self, job: ProblemJob, error: BaseException) -> None:
         """Handle an attempt that ended without an answer: retry the problem, or record its end."""
         cause, message = explain_loss(error)
-        if cause == "worker lost":
+        if cause is Cause.WORKER_LOST:
             self.lost_labels.add(job.item.label)
             if len(self.lost_labels) >= MAX_LOST_IN_A_ROW:
                 raise ClusterError(
@@ -238,8 +238,8 @@ class Driver:
             return
         if attempt is None:
             reason = f"{job.explain_limit(cause)}, the last by {message}"
-            record = Record(status="crashed", reason=reason, stage="worker")
-            attempt = Attempt(record=record, started=job.started)
+            answer = FailureAnswer(status="crashed", reason=reason, stage="worker")
+            attempt = Attempt(answer=answer, started=job.started)
         self._finish_problem(job, attempt)
 
     def _requeue(self, job: ProblemJob, *, at_front: bool = True) -> None:
@@ -345,8 +345,8 @@ class Driver:
                 hint="the same command again does what is left",
             )
         reason = describe_shortage(job.memory.granted_bytes, self.cluster.node_memory_bytes)
-        record = Record(status="too_large", reason=f"{reason} now", stage="waiting")
-        self._finish_problem(job, Attempt(record=record, started=datetime.now(UTC)))
+        answer = FailureAnswer(status="too_large", reason=f"{reason} now", stage="waiting")
+        self._finish_problem(job, Attempt(answer=answer, started=datetime.now(UTC)))
 
     def _cancel_waiting(self) -> None:
         """After the first Ctrl-C: cancel jobs that have not started, and let the others finish."""

@@ -60,7 +60,7 @@ class ProblemJob:
 
     def may_repeat(self, cause: Cause, retries: Retries) -> bool:
         """Whether the limit for a cause allows another retry."""
-        limit: int = getattr(retries, cause.replace(" ", "_"))
+        limit: int = getattr(retries, cause.setting)
         return self.count_repeats(cause) < limit
 
     def add_repeat(self, cause: Cause, message: str, attempt: Attempt | None) -> Repeat:
@@ -76,7 +76,7 @@ class ProblemJob:
                 cpu_seconds=attempt.cpu_seconds if attempt else None,
             )
         )
-        if cause == "out of memory":
+        if cause is Cause.OUT_OF_MEMORY:
             self.memory = self.memory.with_double_memory()
         return self.repeats[-1]
 
@@ -88,9 +88,9 @@ class ProblemJob:
 
 
 _CAUSE_PHRASES: dict[Cause, str] = {
-    "preempted": "its node was preempted",
-    "node lost": "its node was lost",
-    "worker lost": "its worker was lost",
-    "out of memory": "it ran out of memory",
-    "disk full": "the disk was full",
+    Cause.PREEMPTED: "its node was preempted",
+    Cause.NODE_LOST: "its node was lost",
+    Cause.WORKER_LOST: "its worker was lost",
+    Cause.OUT_OF_MEMORY: "it ran out of memory",
+    Cause.DISK_FULL: "the disk was full",
 }

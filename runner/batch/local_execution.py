@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.batch import attempt
-from runner.batch.child.task import Record, Task
+from runner.batch.child.answer import Answer, FailureAnswer, FailureCause, VerdictAnswer
+from runner.batch.child.task import Task
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import cores
 from runner.batch.plan import label
@@ -65,13 +66,13 @@ def decompose(file: Path, settings: Settings, import_name: str | None = None) ->
     )
     log = settings.output / "logs" / f"{name}.log"
     outcome = attempt.decompose(task, log.absolute())
-    if outcome.record.refused:
-        raise UsageError(outcome.record.refused)
-    if import_name and outcome.record.missing:
+    answer = outcome.answer
+    _raise_if_refused(answer)
+    if import_name and isinstance(answer, FailureAnswer) and answer.missing:
         file.unlink(missing_ok=True)
         package = import_name.partition(":")[0].partition(".")[0]
-        hint = outcome.record.hint or f"is it spelled so in this version of {package}?"
-        raise UsageError(f"{import_name}: {outcome.record.missing}", hint=hint)
+        hint = answer.hint or f"is it spelled so in this version of {package}?"
+        raise UsageError(f"{import_name}: {answer.missing}", hint=hint)
     if outcome.result is None:  # The disk was full.
         outcome = attempt.commit_failure(task, outcome, log.absolute())
     assert outcome.result is not None
@@ -88,7 +89,7 @@ class LocalVerification:
     """Outcome of verifying one directory without Ray."""
 
     directory: Path
-    record: Record
+    answer: VerdictAnswer | FailureAnswer
     power: Power | None = None
     """Verdicts on deliberately wrong kernels; None unless the settings ask for them."""
     power_file: Path | None = None
@@ -98,11 +99,16 @@ class LocalVerification:
         """Return the outcome for users' programs."""
         return {
             "directory": str(self.directory),
-            "status": self.record.status,
-            "reason": self.record.reason,
-            "advice": (self.record.verification or {}).get("advice", []),
-            "verification": self.record.verification,
+            "status": self.answer.status,
+            "reason": self.answer.reason,
+            "advice": self.verification.get("advice", []),
+            "verification": self.verification or None,
         }
+
+    @property
+    def verification(self) -> dict[str, Any]:
+        """Full verdicts as JSON; empty if there is none."""
+        return (isinstance(self.answer, VerdictAnswer) and self.answer.verification) or {}
 
 
 def verify(
@@ -139,21 +145,28 @@ def verify(
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        record = attempt.verify(task, Path(temporary_folder) / "log").record
-    if record.refused:
-        raise UsageError(record.refused)
-    if record.status == "error":
-        record = record.model_copy(update={"reason": f"original.py: {record.reason}"})
-    power_document = (record.verification or {}).get("power")
+        answer = attempt.verify(task, Path(temporary_folder) / "log").answer
+    _raise_if_refused(answer)
+    assert isinstance(answer, VerdictAnswer | FailureAnswer)
+    if answer.status == "error":
+        answer = answer.model_copy(update={"reason": f"original.py: {answer.reason}"})
+    verified = LocalVerification(directory, answer)
+    power_document = verified.verification.get("power")
     if power_document is None:
-        return LocalVerification(directory, record)
+        return verified
     power = Power.model_validate(power_document)
     if power_file is not None:
         try:
             write_power(power_file, power)
         except OSError as error:
             raise unwritable_error(power_file, error, "--to") from error
-    return LocalVerification(directory, record, power, power_file)
+    return LocalVerification(directory, answer, power, power_file)
+
+
+def _raise_if_refused(answer: Answer) -> None:
+    """Raise UsageError if this machine cannot do the task."""
+    if isinstance(answer, FailureAnswer) and answer.cause is FailureCause.REFUSED:
+        raise UsageError(answer.reason)
 
 
 def _refuse_unwritable(file: Path) -> None:

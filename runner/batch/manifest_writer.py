@@ -18,7 +18,7 @@ from typing import Any
 from runner import __version__
 from runner.batch.cluster import Cluster
 from runner.store.directory import DirectoryStore
-from runner.store.manifest import Job, Manifest, RunState
+from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Row
 from runner.store.row_files import Rows
 from runner.store.runs import RunStore
@@ -37,8 +37,6 @@ class ManifestWriter:
     store: DirectoryStore
     shared_store: RunStore | None
     cluster: Cluster
-    cluster_job: Job | None
-    """Ray job that runs this driver; None if the run was not sent to a cluster."""
     labels: Sequence[str]
     """Labels of all problems of the run, in the order of the manifest's rows."""
     rows: Rows = field(init=False)
@@ -118,7 +116,6 @@ class ManifestWriter:
             cluster=asdict(cluster) if cluster.nodes else other_cluster or asdict(cluster),
             driver_host=socket.gethostname(),
             driver_pid=os.getpid(),
-            job=self.cluster_job,
             data=self.data,
             started=started,
             updated=now,

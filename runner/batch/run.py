@@ -9,7 +9,6 @@ from runner.batch.child.task import Task, TaskTarget
 from runner.batch.plan import PlanItem
 from runner.config import Settings
 from runner.store.directory import DirectoryStore
-from runner.store.manifest import Job
 from runner.store.manifest_row import Repeat, Row
 from runner.store.result import RunOptions
 from runner.store.runs import RunStore
@@ -48,8 +47,6 @@ class Run:
     """Whether workers may not see our files, so that each task carries its problem file."""
     work_directory: Path | None = None
     """Directory in which workers build what they upload; None for the output directory."""
-    cluster_job: Job | None = None
-    """Ray job that runs this driver; None if the run was not sent to a cluster."""
 
     @property
     def work_store(self) -> DirectoryStore:

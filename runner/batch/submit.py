@@ -10,9 +10,9 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.attempt import estimate
+from runner.batch.child.answer import EstimateAnswer, FailureCause, failure_cause
 from runner.batch.child.child_process import close_fork_server
 from runner.batch.child.device import look_for_device
-from runner.batch.child.task import Record
 from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
 from runner.batch.cluster_versions import refuse_other_versions
 from runner.batch.decomposer import decomposer_process
@@ -36,7 +36,6 @@ from runner.batch.stored_results import (
 from runner.config import Settings
 from runner.errors import UsageError, require_package
 from runner.problems import (
-    Problem,
     data_root,
     describe_origin,
     select_problems,
@@ -98,29 +97,6 @@ def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
     root = data_root(settings.data)
     patterns = write_target_problems(settings.problem, settings.output)
     problems = select_problems(root, settings.level, patterns, settings.start, settings.count)
-    return plan_submission(
-        settings,
-        problems,
-        origin=describe_origin(root, problems),
-        data=str(root.path),
-        is_dry_run=is_dry_run,
-    )
-
-
-def plan_submission(
-    settings: Settings,
-    problems: Sequence[Problem],
-    *,
-    origin: str,
-    data: str,
-    is_dry_run: bool = False,
-) -> Submission:
-    """Return the planned run of the given problems.
-
-    Raises:
-        UsageError: the settings contradict each other or the problems.
-        StoreError: results cannot be stored in the requested place.
-    """
     store = DirectoryStore(settings.output)
     options = run_options(settings)
     shared_store = open_store(settings) if is_dry_run else claim_store(settings)
@@ -136,14 +112,14 @@ def plan_submission(
         run_id=run_id,
         store=store,
         options=options,
-        data=data,
+        data=str(root.path),
         arguments=settings.model_dump(mode="json"),
         settings=settings,
         shared_store=shared_store,
         is_remote=settings.address is not None,
         work_directory=_work_directory(settings, run_id),
     )
-    return Submission(run, items, origin)
+    return Submission(run, items, describe_origin(root, problems))
 
 
 def _work_directory(settings: Settings, run_id: str) -> Path | None:
@@ -187,10 +163,10 @@ def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> M
         ClusterError: no Ray, or one without the requested resources.
         StoreError: results cannot be written.
     """
-    return drive(send_local_results(submission, say), settings, say)
+    return drive(_send_local_results(submission, say), settings, say)
 
 
-def send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
+def _send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
     """Print the plan, upload results that only the output directory has, return the new plan."""
     run, items = submission.run, submission.items
     say(str(submission))
@@ -249,19 +225,19 @@ def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
     if item.earlier_result is not None:
         return Preview(item)
     memory = MemoryRequest.for_capture(max_bytes)
-    attempt = None
-    while attempt is None or (attempt.record.out_of_memory and memory.can_grow):
-        if attempt is not None:
-            memory = memory.with_max_memory()
+    while True:
         task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
         # A dry run writes nothing, not even to the output directory.
         with _temporary_directory() as scratch:
             task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
             attempt = estimate(task_aside, scratch / "log")
-    record: Record = attempt.record
-    if record.forecast is None:
-        return Preview(item, f"{record.status}: {record.reason}")
-    expected_bytes, weights_bytes = record.forecast.expected_bytes, record.forecast.weights_bytes
+        answer = attempt.answer
+        if failure_cause(answer) is not FailureCause.OUT_OF_MEMORY or not memory.can_grow:
+            break
+        memory = memory.with_max_memory()
+    if not isinstance(answer, EstimateAnswer):
+        return Preview(item, f"{answer.status}: {answer.reason}")
+    expected_bytes, weights_bytes = answer.forecast.expected_bytes, answer.forecast.weights_bytes
     memory = memory.for_model(expected_bytes, attempt.peak_memory_bytes or 0, weights_bytes)
     is_streamed = memory.fits and expected_bytes > max_bytes
     note = (

@@ -13,13 +13,12 @@ import click
 
 from runner import __version__
 from runner.cli.agents import prompt
-from runner.cli.clusters import logs, stop
 from runner.cli.datasets import data
 from runner.cli.decomposition import decompose, submit, verify
 from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
-from runner.cli.runs import pull, status
+from runner.cli.runs import logs, pull, status
 from runner.errors import INTERRUPTED, KdrunError, denies_access, is_disk_full
 
 __all__ = ["cli", "main"]
@@ -70,7 +69,7 @@ def cli() -> None:
 
 cli.add_sections(
     {
-        "Run": (decompose, submit, stop, prompt),
+        "Run": (decompose, submit, prompt),
         "Judge": (verify, diff),
         "Look at results": (status, logs, show, report, workloads),
         "Data": (data, pull),

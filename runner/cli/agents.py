@@ -1,4 +1,4 @@
-"""Defines `kdrun prompt`, and the options for an external decomposer."""
+"""Defines `kdrun prompt`."""
 
 from pathlib import Path
 from typing import Any
@@ -7,40 +7,15 @@ import click
 
 from runner.cli.completion import problem_names
 from runner.cli.help import examples
-from runner.cli.options import CONFIG, DATA, MODE, F, settings_from, start_child_server
+from runner.cli.options import SettingsCommand, settings_from, start_child_server
 
 
-def decomposer_options(command: F) -> F:
-    """Add the options that let another command take problems apart."""
-    for option in reversed(
-        (
-            click.option(
-                "--decomposer",
-                help="Command that takes problems apart; default kdrun's own engine.",
-            ),
-            click.option(
-                "--decomposer-on-failure",
-                is_flag=True,
-                default=None,
-                help="Use the command only where the computed decomposition does not pass.",
-            ),
-            click.option(
-                "--rounds", type=int, help="Most runs of the command for each problem; default 3."
-            ),
-            click.option(
-                "--pass-env",
-                multiple=True,
-                help="Environment variable that the command gets; repeatable; default none.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-@click.command(epilog=examples("kdrun prompt vit_block", "kdrun prompt my_model.py > brief.md"))
+@click.command(
+    cls=SettingsCommand,
+    settings=("data", "mode"),
+    epilog=examples("kdrun prompt vit_block", "kdrun prompt my_model.py > brief.md"),
+)
 @click.argument("problem", metavar="NAME|FILE|MODULE:FUNCTION", shell_complete=problem_names)
-@DATA
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -53,8 +28,6 @@ def decomposer_options(command: F) -> F:
     default="text",
     help="Text, or JSON messages of a chat; default text.",
 )
-@MODE
-@CONFIG
 def prompt(problem: str, output: Path | None, form: str, config: Path | None, **flags: Any) -> int:
     """Print the brief for taking one model apart by hand.
 

@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 from runner.batch import attempt
+from runner.batch.child.answer import FactsAnswer
 from runner.batch.child.task import Task
 from runner.batch.cluster import usable_bytes
 from runner.batch.decomposer import decomposer_process
@@ -40,15 +41,15 @@ def write_brief(pattern: str, settings: Settings, output: Path | None) -> tuple[
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        record = attempt.collect_facts(task, Path(folder) / "log").record
-    if record.facts is None:
-        raise ProblemError(problem.path, record.reason or record.status)
+        answer = attempt.collect_facts(task, Path(folder) / "log").answer
+    if not isinstance(answer, FactsAnswer):
+        raise ProblemError(problem.path, answer.reason or answer.status)
     rendered = render_brief(
         problem,
-        record.facts,
+        answer.facts,
         directory.absolute(),
         mode=task.options.mode,
         flags=decomposer_process.verify_flags(task.options),
     )
-    reason = record.facts.reason
+    reason = answer.facts.reason
     return rendered, f"{problem.path}: not captured: {reason}" if reason else None

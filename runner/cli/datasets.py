@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from runner.cli.help import Group, examples
-from runner.cli.options import CONFIG, DATA, JSON, LEVEL, new_console, settings_from
+from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 from runner.errors import DatasetError
 
 
@@ -15,10 +15,12 @@ def data() -> None:
     """List problems; fetch and check the KernelBench dataset."""
 
 
-@data.command("list", epilog=examples("kdrun data list --level 3", "kdrun data list --json"))
-@LEVEL
-@DATA
-@CONFIG
+@data.command(
+    "list",
+    cls=SettingsCommand,
+    settings=("level", "data"),
+    epilog=examples("kdrun data list --level 3", "kdrun data list --json"),
+)
 @JSON
 def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
     """List the problems of each level, with an idea of each in a line."""
@@ -68,9 +70,11 @@ def fetch(source: str | None, destination: Path | None) -> int:
     return 0 if report.complete else 1
 
 
-@data.command(epilog=examples("kdrun data check", "kdrun data check --data my_copy"))
-@DATA
-@CONFIG
+@data.command(
+    cls=SettingsCommand,
+    settings=("data",),
+    epilog=examples("kdrun data check", "kdrun data check --data my_copy"),
+)
 def check(config: Path | None, **flags: Any) -> int:
     """Compare KernelBench with its manifest, file by file.
 

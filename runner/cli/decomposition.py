@@ -8,101 +8,42 @@ from typing import Any
 import click
 
 from runner import STARTED
-from runner.cli.agents import decomposer_options
 from runner.cli.completion import problem_names
 from runner.cli.help import examples
 from runner.cli.options import (
-    DATA,
     DECOMPOSITION,
-    LEVEL,
-    MODE,
-    ON_CLUSTER,
-    OUTPUT,
-    STORE,
+    JSON,
+    RUN_SETTINGS,
+    SettingsCommand,
     new_console,
     settings_from,
     start_child_server,
-    working_options,
 )
 from runner.errors import INTERRUPTED, UsageError
 
+DECOMPOSER_SETTINGS = ("decomposer", "decomposer_on_failure", "rounds", "pass_env")
+
 
 @click.command(
+    cls=SettingsCommand,
+    settings=None,
+    completions={"problem": problem_names},
     epilog=examples(
         "kdrun submit --level 2 --dry-run",
         "kdrun submit --problem '*resnet*' --problem my_model.py",
         "kdrun submit --store s3://results/kdrun --run-id nightly",
-    )
+    ),
 )
-@LEVEL
-@click.option(
-    "--problem",
-    multiple=True,
-    shell_complete=problem_names,
-    help="Name, glob, file or MODULE:FUNCTION; repeatable; default all.",
-)
-@click.option(
-    "--start", type=int, help="Number of selected problems to skip, in their order; default 0."
-)
-@click.option("--count", type=int, help="Most problems to run, after --start; default all.")
-@DATA
-@OUTPUT
-@STORE
-@click.option("--run-id", help="Name of the run; default the time, as 20260131-235959.")
-@click.option(
-    "--address",
-    help="Ray to drive from here, HOST:PORT or ray://HOST:PORT; default one that kdrun starts.",
-)
-@ON_CLUSTER
-@click.option(
-    "--send-credentials",
-    is_flag=True,
-    default=None,
-    help="With --on-cluster: send this environment's AWS_* variables to that cluster.",
-)
-@click.option("--num-cpus", type=float, help="CPUs for each problem; default 1.")
-@click.option("--num-gpus", type=float, help="GPUs for each problem, such as 1 or 0.5; default 0.")
-@click.option(
-    "--workers", type=int, help="Most problems at once; default as many as CPUs and memory allow."
-)
-@click.option(
-    "--wait-for-nodes",
-    is_flag=True,
-    default=None,
-    help="Wait for a larger node, as an autoscaling cluster adds, instead of too_large.",
-)
-@click.option(
-    "--retries",
-    multiple=True,
-    metavar="[CAUSE=]N",
-    help="Most retries for each problem, by cause; repeatable; default preempted=10, node_lost=3, "
-    "worker_lost=2, out_of_memory=2, disk_full=1.",
-)
-@MODE
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="Format of what is said on stderr; default text.",
-)
-@click.option(
-    "--only-failed",
-    is_flag=True,
-    default=None,
-    help="Run only problems whose last result is not passed.",
-)
-@click.option("--no-resume", is_flag=True, help="Run problems that passed before again, too.")
-@decomposer_options
-@working_options
 @click.option(
     "--dry-run", is_flag=True, help="Print the plan with estimated memory, and run nothing."
 )
+@JSON
 @click.argument("unnamed", nargs=-1, metavar="")
 def submit(
     unnamed: tuple[str, ...],
     config: Path | None,
     as_json: bool,
     dry_run: bool,
-    no_resume: bool,
     **flags: Any,
 ) -> int:
     """Take many models apart on Ray, verify them, write a manifest.
@@ -115,23 +56,12 @@ def submit(
     if unnamed:
         hint = "write --problem before each; a glob needs quotes, such as --problem 'my/*.py'"
         raise UsageError(f"{unnamed[0]}: submit takes no plain arguments", hint=hint)
-    settings = settings_from(flags | ({"resume": False} if no_resume else {}), config)
-    if settings.on_cluster is not None:
-        from runner.batch.remote import remote_runs
-
-        remote_runs.check_settings(settings)
+    settings = settings_from(flags, config)
     submission = batch.prepare(settings, is_dry_run=dry_run)
     if dry_run:
         _show_plan(batch.preview(submission, settings, batch.print_to_stderr), as_json)
         return 0
-    if settings.on_cluster is None:
-        manifest = batch.submit(submission, settings, batch.print_to_stderr)
-    else:
-        outcome = remote_runs.submit(submission, settings, batch.print_to_stderr)
-        if isinstance(outcome, remote_runs.DetachedRun):
-            click.echo(outcome, err=True)
-            return INTERRUPTED
-        manifest = outcome
+    manifest = batch.submit(submission, settings, batch.print_to_stderr)
     from runner.cli import run_tables
 
     if settings.log_format == "text":
@@ -156,11 +86,13 @@ def _show_plan(previews: Any, as_json: bool) -> None:
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("data", "output", "mode", *DECOMPOSER_SETTINGS, *RUN_SETTINGS),
     epilog=examples(
         "kdrun decompose vit_block",
         "kdrun decompose my_model.py",
         "kdrun decompose torch.nn:Linear --init '[64, 32]' --inputs 'float32[8,64]'",
-    )
+    ),
 )
 @click.argument("problem", metavar="NAME|FILE|MODULE:CLASS", shell_complete=problem_names)
 @click.option(
@@ -171,11 +103,7 @@ def _show_plan(previews: Any, as_json: bool) -> None:
     help="Inputs of forward(), such as 'float32[8,3,224,224]', or MODULE:FUNCTION; default "
     "those that MODULE:CLASS returns with the model.",
 )
-@DATA
-@OUTPUT
-@MODE
-@decomposer_options
-@working_options
+@JSON
 def decompose(
     problem: str,
     init: str | None,
@@ -209,7 +137,11 @@ def decompose(
 
 
 @click.command(
-    epilog=examples("kdrun verify output/level3/vit_block", "kdrun verify here/level1/* --trials 4")
+    cls=SettingsCommand,
+    settings=RUN_SETTINGS,
+    epilog=examples(
+        "kdrun verify output/level3/vit_block", "kdrun verify here/level1/* --trials 4"
+    ),
 )
 @click.argument(
     "directory",
@@ -222,7 +154,7 @@ def decompose(
     type=click.Path(dir_okay=False, path_type=Path),
     help="File for the list of --power's wrong kernels; default none.",
 )
-@working_options
+@JSON
 def verify(
     directory: tuple[Path, ...], to: Path | None, config: Path | None, as_json: bool, **flags: Any
 ) -> int:
@@ -246,4 +178,4 @@ def verify(
         run_tables.print_verdict(verdicts[-1], console)
     if as_json:
         click.echo(json.dumps([verdict.to_json() for verdict in verdicts], indent=1))
-    return 0 if all(verdict.record.status == "passed" for verdict in verdicts) else 1
+    return 0 if all(verdict.answer.status == "passed" for verdict in verdicts) else 1

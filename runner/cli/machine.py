@@ -8,22 +8,14 @@ from typing import Any
 import click
 
 from runner.cli.help import examples
-from runner.cli.options import CONFIG, DATA, DEVICE, JSON, new_console, settings_from
+from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 
 
-@click.command(epilog=examples("kdrun doctor", "kdrun doctor --store s3://results/kdrun"))
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Directory that a run would write to; default output/.",
+@click.command(
+    cls=SettingsCommand,
+    settings=("output", "store", "data", "num_gpus", "device"),
+    epilog=examples("kdrun doctor", "kdrun doctor --store s3://results/kdrun"),
 )
-@click.option(
-    "--store", help="Store that a run would use: s3://bucket/prefix or a directory; default none."
-)
-@DATA
-@click.option("--num-gpus", type=float, help="GPUs that must be here; default 0.")
-@DEVICE
-@CONFIG
 @JSON
 def doctor(config: Path | None, as_json: bool, **flags: Any) -> int:
     """Check what a run needs: PyTorch, Ray, memory, GPUs, the store.

@@ -2,60 +2,121 @@
 
 import difflib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from rich.console import Console
+
+    from runner.config import Settings
+
+Completion = Callable[[click.Context, click.Parameter, str], list[Any]]
 
 _PATH = click.Path(path_type=Path)
 
-CONFIG = click.option(
-    "--config",
-    type=_PATH,
-    help="YAML file with settings; default configs/default.yaml where it exists.",
-)
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else."
 )
-DATA = click.option(
-    "--data",
-    type=_PATH,
-    help="Directory of problems; default data/kernelbench/ where it exists, else the samples.",
-)
-STORE = click.option(
-    "--store", help="Store to send results to: s3://bucket/prefix or a directory; default none."
-)
-STORE_TO_READ = click.option(
-    "--store", help="Store to read results from: s3://bucket/prefix or a directory; default none."
-)
-OUTPUT = click.option(
-    "--output", type=_PATH, help="Directory to write results to; default output/."
-)
-OUTPUT_TO_READ = click.option(
-    "--output", type=_PATH, help="Directory with results to read; default output/."
-)
-MODE = click.option(
-    "--mode",
-    type=click.Choice(["eval", "train"]),
-    help="Run models in eval() or in training mode; default eval.",
-)
-LEVEL = click.option(
-    "--level", type=int, multiple=True, help="Source level: 1, 2 or 3; repeatable; default all."
-)
-PROBLEM = click.option(
-    "--problem", multiple=True, help="Name or glob of problems; repeatable; default all."
-)
-ON_CLUSTER = click.option(
-    "--on-cluster",
-    help="Ray cluster that runs it, by its dashboard: http://10.0.0.5:8265; default none.",
-)
-DEVICE = click.option(
-    "--device",
-    help="Device to verify on: cpu, a type of accelerator such as cuda, or auto; default cpu.",
-)
+RUN_SETTINGS = ("device", "trials", "power", "timeout", "memory")
+"""Settings of all commands that run models."""
+
+
+class SettingsCommand(click.Command):
+    """A command with a flag for each of some settings, and with `--config`.
+
+    The flags are made of the fields of `Settings` when they are first needed, because `kdrun
+    --help` does not have the time to import pydantic.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        settings: Sequence[str] | None,
+        completions: Mapping[str, Completion] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Take the names of the settings, None for all, and completions of some in the shell."""
+        super().__init__(*args, **kwargs)
+        self._settings, self._completions = settings, completions or {}
+        self._has_flags = False
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters: flags of settings, `--config`, then the command's own."""
+        if not self._has_flags:
+            self._has_flags = True
+            self.params = [*self._build_options(), *self.params]
+        return super().get_params(ctx)
+
+    def _build_options(self) -> Iterator[click.Option]:
+        from runner.config import CONFIG_FILE, WITHOUT_FLAG, Settings
+
+        for name, field in Settings.model_fields.items():
+            extra = field.json_schema_extra
+            if name in self._settings if self._settings is not None else extra != WITHOUT_FLAG:
+                yield _build_option(name, field, self._completions.get(name))
+        yield click.Option(
+            ["--config"],
+            type=_PATH,
+            help=f"YAML file with settings; default {CONFIG_FILE} where it exists.",
+        )
+
+
+def _build_option(name: str, field: "FieldInfo", complete: Completion | None) -> click.Option:
+    """Return the flag of a setting; one that is not given is None or empty."""
+    from pydantic import BaseModel
+
+    flag = f"--{name.replace('_', '-')}"
+    kind, is_list = _value_type(field.annotation)
+    options: dict[str, Any] = {}
+    if isinstance(field.json_schema_extra, dict):
+        options = {"metavar": field.json_schema_extra.get("metavar")}
+    if kind is bool:
+        names = f"{flag}/--no-{name.replace('_', '-')}" if field.default else flag
+        options |= {"is_flag": True}
+    else:
+        names = flag
+        options["type"] = _click_type(kind)
+        options["multiple"] = is_list or (isinstance(kind, type) and issubclass(kind, BaseModel))
+    sentence = str(field.description).partition("\n")[0].removesuffix(".")
+    more = "; repeatable" if options.get("multiple") else ""
+    if (default := format_default(field.default)) and kind is not bool:
+        more += f"; default {default}"
+    return click.Option(
+        [names], default=None, help=f"{sentence}{more}.", shell_complete=complete, **options
+    )
+
+
+def _value_type(annotation: Any) -> tuple[Any, bool]:
+    """Return the type of a setting's value, or of a list's elements, and whether it is a list."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _value_type(arguments[0])
+    if origin in (Union, UnionType):
+        (kind,) = (argument for argument in arguments if argument is not NoneType)
+        return _value_type(kind)
+    return (arguments[0], True) if origin is list else (annotation, False)
+
+
+def _click_type(kind: Any) -> Any:
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    if kind is Path:
+        return _PATH
+    return {int: click.INT, float: click.FLOAT}.get(kind, click.STRING)
+
+
+def format_default(default: object) -> str:
+    """Return a default as a flag has it; nothing where the setting's text says what it is."""
+    if default is None or default == []:
+        return ""
+    if hasattr(default, "model_dump"):
+        return ", ".join(f"{name}={value}" for name, value in default.model_dump().items())
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 class _DecompositionType(click.Path):
@@ -94,39 +155,14 @@ def _find_decompositions(folder: Path) -> list[Path]:
 DECOMPOSITION = _DecompositionType(exists=True, file_okay=False, path_type=Path)
 
 
-def working_options(command: F) -> F:
-    """Add the options that all commands share that run models."""
-    for option in reversed(
-        (
-            DEVICE,
-            click.option("--trials", type=int, help="Seeds for each comparison; default 2."),
-            click.option(
-                "--power",
-                is_flag=True,
-                default=None,
-                help="Also break each kernel on purpose, and check that a comparison fails.",
-            ),
-            click.option("--timeout", type=float, help="Seconds for each problem; default 1800."),
-            click.option(
-                "--memory",
-                help="Memory for problems on this machine, as 16GiB; default 85% of what is free.",
-            ),
-            CONFIG,
-            JSON,
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def settings_from(flags: dict[str, Any], config: Path | None) -> Any:
+def settings_from(flags: dict[str, Any], config: Path | None) -> "Settings":
     """Return the settings from flags, environment, settings file and defaults."""
     from runner.config import load_settings
 
     return load_settings({k: v for k, v in flags.items() if v is not None and v != ()}, config)
 
 
-def new_console(*, stderr: bool = False) -> Any:
+def new_console(*, stderr: bool = False) -> "Console":
     """Return a console for output to people, on stdout or stderr."""
     from rich.console import Console
 

@@ -10,11 +10,9 @@ import click
 from runner.cli.completion import run_names_or_directories
 from runner.cli.help import examples
 from runner.cli.options import (
-    CONFIG,
     DECOMPOSITION,
     JSON,
-    OUTPUT_TO_READ,
-    STORE_TO_READ,
+    SettingsCommand,
     new_console,
     settings_from,
 )
@@ -65,17 +63,18 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
     return 0 if difference.same else 1
 
 
-@click.command(epilog=examples("kdrun report output", "kdrun report nightly --open"))
+@click.command(
+    cls=SettingsCommand,
+    settings=("output", "store"),
+    epilog=examples("kdrun report output", "kdrun report nightly --open"),
+)
 @click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
-@OUTPUT_TO_READ
-@STORE_TO_READ
 @click.option(
     "--to",
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to write; default report.html in the run or directory.",
 )
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
-@CONFIG
 def report(what: str, to: Path | None, opened: bool, config: Path | None, **flags: Any) -> int:
     """Write a run or a directory as one web page.
 
@@ -95,15 +94,15 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("output", "store", "device", "memory"),
     epilog=examples(
         "kdrun workloads output",
         "kdrun workloads nightly --operation conv2d --measure",
         "kdrun workloads output --level-of fusion --export mine",
-    )
+    ),
 )
 @click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
-@OUTPUT_TO_READ
-@STORE_TO_READ
 @click.option(
     "--by",
     type=click.Choice(["flops", "bytes"]),
@@ -129,11 +128,6 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
 @click.option("--families", is_flag=True, help="Show families: one operation at any size.")
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
 @click.option(
-    "--device",
-    help="Device to measure on: cpu, a type of accelerator such as cuda, or auto; default cpu.",
-)
-@click.option("--memory", help="Memory for measuring, as 16GiB; default 85% of what is free.")
-@click.option(
     "--parquet",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Parquet file to write the workloads to; default none.",
@@ -150,7 +144,6 @@ def report(what: str, to: Path | None, opened: bool, config: Path | None, **flag
     is_flag=True,
     help="With --export: also store inputs that FlashInfer-Bench cannot draw itself (large).",
 )
-@CONFIG
 @JSON
 def workloads(
     what: str,

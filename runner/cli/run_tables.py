@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from runner.batch.child import problem_logs
+from runner.batch.child.answer import VerdictAnswer
 from runner.batch.local_execution import LocalDecomposition, LocalVerification
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
-from runner.batch.remote.jobs import ClusterJob
 from runner.batch.submit import Preview
 from runner.problems import Problem
 from runner.quantities import pluralize
@@ -172,36 +172,6 @@ def runs_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) ->
     return json.dumps({"runs": runs}, indent=1)
 
 
-def sent_runs_table(runs: Sequence[ClusterJob]) -> Table:
-    """Return a table of the runs that were sent to a cluster, with the states of their jobs."""
-    shown = new_table()
-    for name in ("run", "job", "sent", "ended", "id of the job"):
-        shown.add_column(name)
-    for run in runs:
-        times = [
-            f"{moment:%Y-%m-%d %H:%M}" if moment else "" for moment in (run.started, run.ended)
-        ]
-        shown.add_row(run.run_id, run.state, *times, run.job.job_id)
-    return shown
-
-
-def sent_runs_json(
-    runs: Sequence[ClusterJob], manifests: Sequence[Manifest], statuses: Sequence[Status] = ()
-) -> str:
-    """Return the runs that were sent to a cluster as JSON, with the manifests that are given."""
-    jobs = [
-        run.job.model_dump()
-        | {
-            "run_id": run.run_id,
-            "state": run.state,
-            "started": run.started and run.started.isoformat(),
-            "ended": run.ended and run.ended.isoformat(),
-        }
-        for run in runs
-    ]
-    return json.dumps({"jobs": jobs, **json.loads(runs_json(manifests, statuses))}, indent=1)
-
-
 def print_pull_outcome(outcome: PullOutcome, destination: Path, console: Console) -> None:
     """Print the outcome of pulling one problem, unless its files were there already."""
     if outcome.state != "there":
@@ -301,13 +271,13 @@ def _print_rounds(decomposer: Decomposer, console: Console) -> None:
 
 def print_verdict(verified: LocalVerification, console: Console) -> None:
     """Print the verdict on a directory: its status and reason, gates and warnings."""
-    record = verified.record
-    text = Text(f"{record.status}  {verified.directory}")
-    text.stylize(COLOURS[record.status], 0, len(record.status))
-    if record.reason:
-        text.append(f": {record.reason}")
+    answer = verified.answer
+    text = Text(f"{answer.status}  {verified.directory}")
+    text.stylize(COLOURS[answer.status], 0, len(answer.status))
+    if answer.reason:
+        text.append(f": {answer.reason}")
     console.print(text, soft_wrap=True)
-    for gate in (record.verification or {}).get("gates", []):
+    for gate in verified.verification.get("gates", []):
         difference = gate.get("max_diff")
         measured = "" if difference is None else f", largest difference {difference}"
         checks = pluralize(len(gate["checks"]), "check")
@@ -318,11 +288,11 @@ def print_verdict(verified: LocalVerification, console: Console) -> None:
         location = f" ({verified.power_file})" if verified.power_file else ""
         line = f"  wrong kernels: {caught} caught, {uncaught} not{location}"
         console.print(line, soft_wrap=True)
-    for sentence in record.warnings:
+    for sentence in answer.warnings if isinstance(answer, VerdictAnswer) else ():
         console.print(f"  but mind: {sentence}", soft_wrap=True)
-    for sentence in (record.verification or {}).get("not_examined", []):
+    for sentence in verified.verification.get("not_examined", []):
         console.print(f"  not examined: {sentence}", soft_wrap=True)
-    for line in (record.verification or {}).get("advice", []):
+    for line in verified.verification.get("advice", []):
         console.print(f"advice: {line}", soft_wrap=True)
 
 

@@ -1,39 +1,26 @@
-"""Defines `kdrun pull` and `kdrun status`."""
+"""Defines `kdrun pull`, `kdrun status` and `kdrun logs`."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runner.cli.clusters import show_run, show_sent_runs
 from runner.cli.completion import run_names
 from runner.cli.help import examples
-from runner.cli.options import (
-    CONFIG,
-    JSON,
-    LEVEL,
-    ON_CLUSTER,
-    OUTPUT_TO_READ,
-    PROBLEM,
-    STORE_TO_READ,
-    new_console,
-    settings_from,
-)
+from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 from runner.statuses import STATUSES
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("store", "level", "problem"),
     epilog=examples(
         "kdrun pull nightly --store s3://results/kdrun",
         "kdrun pull nightly here --store s3://results/kdrun --problem '*resnet*'",
-    )
+    ),
 )
 @click.argument("run", shell_complete=run_names)
 @click.argument("destination", metavar="[DEST]", required=False, type=click.Path(path_type=Path))
-@STORE_TO_READ
-@LEVEL
-@PROBLEM
-@CONFIG
 @JSON
 def pull(
     run: str, destination: Path | None, config: Path | None, as_json: bool, **flags: Any
@@ -64,16 +51,15 @@ def pull(
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("output", "store"),
     epilog=examples(
         "kdrun status",
         "kdrun status nightly --status failed --status error",
         "kdrun status nightly --store s3://results/kdrun",
-    )
+    ),
 )
 @click.argument("run", required=False, shell_complete=run_names)
-@OUTPUT_TO_READ
-@STORE_TO_READ
-@ON_CLUSTER
 @click.option(
     "--status",
     "statuses",
@@ -81,7 +67,6 @@ def pull(
     multiple=True,
     help="Only the problems of RUN that ended so; repeatable; default all.",
 )
-@CONFIG
 @JSON
 def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, **flags: Any) -> int:
     """List runs and how each stands, or show one with its problems."""
@@ -91,8 +76,6 @@ def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, *
     if statuses and run is None:
         raise click.UsageError(f"--status {statuses[0]}: of which run? Name a RUN, too.")
     settings = settings_from(flags, config)
-    if settings.on_cluster is not None:
-        return show_sent_runs(settings, run, statuses, as_json)
     location, manifests = stored_results.read_manifests(settings, run)
     if as_json:
         click.echo(run_tables.runs_json(manifests, statuses))
@@ -101,5 +84,41 @@ def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, *
     elif run is None:
         new_console().print(run_tables.runs_table(manifests))
     else:
-        show_run(manifests[0], location, statuses, settings)
+        _show_run(manifests[0], location, statuses, settings)
     return 0
+
+
+def _show_run(manifest: Any, location: str, statuses: Any, settings: Any) -> None:
+    """Print the state of a run and its problems, or only the problems with some statuses."""
+    from runner.batch import stored_results
+    from runner.cli import run_tables
+
+    console = new_console()
+    if not statuses:
+        console.print(run_tables.runs_table([manifest]))
+        store_location = None if settings.store is None else location
+        command = stored_results.status_command(settings, manifest.run_id)
+        run_tables.print_run(manifest, settings.output, console, store_location, command)
+    elif any(manifest.counts.get(status) for status in statuses):
+        run_tables.print_problems(manifest, statuses, console)
+    else:
+        counts = ", ".join(f"{n} {status}" for status, n in manifest.counts.items())
+        message = f"no problem of {manifest.run_id} ended as {' or '.join(statuses)}"
+        console.print(f"{message}: {counts or 'none has ended'}", soft_wrap=True)
+
+
+@click.command(
+    cls=SettingsCommand,
+    settings=("output", "store"),
+    epilog=examples("kdrun logs nightly vit_block"),
+)
+@click.argument("run", shell_complete=run_names)
+@click.argument("problem")
+def logs(run: str, problem: str, config: Path | None, **flags: Any) -> None:
+    """Print what the process of PROBLEM printed in RUN."""
+    from runner.batch.child import problem_logs
+
+    output = problem_logs.read_log(settings_from(flags, config), run, problem)
+    if not output:
+        click.echo(f"{problem} printed nothing", err=True)
+    click.echo(output, nl=False)

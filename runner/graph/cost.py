@@ -5,30 +5,10 @@ from math import prod
 
 from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec, references
 from runner.graph.operations import field_name, kind, reads_only_shape
+from runner.graph.operator_table import find_operator
 
 Values = Mapping[str, TensorSpec]
 
-# FLOPs per element of the output; an operator that is not listed counts one.
-_POINTWISE = {"to": 0, "_to_copy": 0, "type_as": 0, "tril": 0, "triu": 0, "where": 0,
-              "masked_fill": 0, "addcmul": 2, "addcdiv": 2, "lerp": 3}  # fmt: skip
-# FLOPs per element of the input.
-_REDUCTION = {"var": 4, "std": 4, "var_mean": 4, "std_mean": 4, "logsumexp": 4, "norm": 2,
-              "linalg_vector_norm": 2, "linalg_norm": 2, "frobenius_norm": 2}  # fmt: skip
-# FLOPs per element: maximum, subtract, exp, sum, divide.
-_SOFTMAX = 5
-# FLOPs per element: the statistics, then subtract, multiply, scale, shift.
-_NORMALIZATION = {"batch_norm": 4, "layer_norm": 8, "group_norm": 8, "instance_norm": 8,
-                  "rms_norm": 4}  # fmt: skip
-_LOSS = {"mse_loss": 3, "l1_loss": 3, "smooth_l1_loss": 4, "huber_loss": 4, "kl_div": 4,
-         "cross_entropy_loss": 6, "nll_loss": 1, "nll_loss_nd": 1, "binary_cross_entropy": 6,
-         "binary_cross_entropy_with_logits": 7, "hinge_embedding_loss": 3,
-         "triplet_margin_loss": 8, "cosine_embedding_loss": 8,
-         "margin_ranking_loss": 3}  # fmt: skip
-_INTERPOLATION = {"upsample_linear1d": 3, "upsample_bilinear2d": 8, "upsample_trilinear3d": 16,
-                  "upsample_bicubic2d": 40}  # fmt: skip
-_MOVES_ONLY = {"embedding", "gather", "index", "index_select", "scatter", "index_put",
-               "index_copy", "take", "masked_select", "masked_scatter", "nonzero",
-               "one_hot"}  # fmt: skip
 # FLOPs of one unit of a recurrent cell at one step: sums of the gates, activations, the new state.
 _CELL_FLOPS = {"lstm": 13, "gru": 11, "rnn": 2}
 
@@ -41,7 +21,8 @@ def flops(op: Operation, values: Values) -> int:
     comparing data counts nothing.
     """
     label = kind(op)
-    if label in {"view", "copy", "creation", "random"} or op.name in _MOVES_ONLY:
+    operator = find_operator(op.name)
+    if label in {"view", "copy", "creation", "random"}:
         return 0
     if op.name in _CONTRACTIONS:
         return _CONTRACTIONS[op.name](op, values)
@@ -50,21 +31,13 @@ def flops(op: Operation, values: Values) -> int:
     if label == "pointwise":
         if all(values[n].dtype == "bool" for n in op.outputs if n):
             return 0
-        return _POINTWISE.get(op.name, 1) * out
-    if label == "reduction":
-        return _REDUCTION.get(op.name, _LOSS.get(op.name, 1)) * first
-    if label == "softmax":
-        return _SOFTMAX * first
-    if label == "normalization":
-        return _NORMALIZATION.get(op.name, 4) * first
+        return operator.flops_per_element * out
     if label == "pooling":
-        return _pooling(op, first, out)
-    return first
+        return _pooling(op, first, out) if operator.flops is None else operator.flops * out
+    return operator.flops_per_element * first
 
 
 def _pooling(op: Operation, read: int, out: int) -> int:
-    if op.name.startswith("upsample"):
-        return _INTERPOLATION.get(op.name, 0) * out
     window = op.arg("kernel_size")
     if window is None:  # Adaptive pooling reads each input element once.
         return read
@@ -128,7 +101,8 @@ def _attention(op: Operation, values: Values) -> int:
     if op.arg("is_causal") is True:
         pairs = sum(min(row + 1, keys) for row in range(length))
     scores = prod(query.shape[:-2]) * pairs
-    return scores * (2 * query.shape[-1] + _SOFTMAX + 2 * value.shape[-1])
+    softmax = find_operator("softmax").flops_per_element
+    return scores * (2 * query.shape[-1] + softmax + 2 * value.shape[-1])
 
 
 def _einsum(op: Operation, values: Values) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from runner.graph.ir import ITEM_BYTES, Operation, Ref, TensorSpec
+from runner.graph.ir import Operation, Ref, TensorSpec
+from runner.graph.operator_table import find_operator
 
 Values = Mapping[str, TensorSpec]
 
@@ -26,18 +27,10 @@ def estimate_workspace(op: Operation, values: Values) -> Workspace:
     """Return the memory that one operation takes while it runs."""
     if op.name in _RULES:
         return _RULES[op.name](op, values)
-    if op.name in _INPUT_MULTIPLES:
-        size = int(_INPUT_MULTIPLES[op.name] * values[next(op.refs())].nbytes)
-        return Workspace(size, size)
-    return Workspace()
+    multiple = find_operator(op.name).workspace
+    size = multiple * values[next(op.refs())].nbytes if multiple else 0
+    return Workspace(size, size)
 
-
-_INPUT_MULTIPLES = {
-    "logsumexp": 1, "cross_entropy_loss": 1, "mse_loss": 1, "smooth_l1_loss": 1, "huber_loss": 1,
-    "l1_loss": 2, "kl_div": 3, "binary_cross_entropy": 1, "binary_cross_entropy_with_logits": 2,
-    "triplet_margin_loss": 2, "cosine_similarity": 3, "cosine_embedding_loss": 1,
-}  # fmt: skip
-"""Workspace of operators that call others, as multiples of their first input."""
 
 _BLOCK = 16
 """Channels that oneDNN keeps together."""
@@ -88,7 +81,9 @@ def _matmul(op: Operation, values: Values) -> Workspace:
     if min(len(side.shape) for side in sides) < 3:
         return Workspace()
     broadcast_sides = [side for side in sides if side.shape[:-2] != out.shape[:-2]]
-    size = sum(prod((*out.shape[:-2], *side.shape[-2:])) * _item(side) for side in broadcast_sides)
+    size = sum(
+        prod((*out.shape[:-2], *side.shape[-2:])) * side.item_bytes for side in broadcast_sides
+    )
     return Workspace(size, size)
 
 
@@ -96,10 +91,6 @@ def _lstm(op: Operation, values: Values) -> Workspace:
     """Count oneDNN's copy of the weights in its own order, which it makes at each call."""
     size = sum(values[name].nbytes for name in set(list(op.refs())[1:]))
     return Workspace(size, size)
-
-
-def _item(spec: TensorSpec) -> int:
-    return ITEM_BYTES.get(spec.dtype, 4)
 
 
 def _max_pooling(op: Operation, values: Values) -> Workspace:

@@ -12,6 +12,7 @@ from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
     check_outputs,
+    find_tensors,
     load_problem,
     seed,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "find_mistake",
     "find_path",
     "find_problem",
+    "find_tensors",
     "identify_problem",
     "imported_packages",
     "is_checkout",

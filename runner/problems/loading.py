@@ -11,7 +11,7 @@ import linecache
 import random
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -160,7 +160,7 @@ def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
 
     Raises ProblemError if there is none.
     """
-    tensors = list(_tensors(to_plain_containers(outputs)))
+    tensors = find_tensors(outputs)
     if not tensors:
         raise ProblemError(
             problem.path,
@@ -218,17 +218,14 @@ def _module_attribute(problem: Problem, module: ModuleType, name: str) -> object
         raise ProblemError(problem.path, f"no {name} after the file ran") from None
 
 
-def _tensors(value: object) -> Iterator[torch.Tensor]:
+def find_tensors(value: object) -> list[torch.Tensor]:
+    """Return the tensors in a value's containers and objects, in order."""
     import torch
 
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _tensors(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _tensors(item)
+    from runner.torch_internals import tree_flatten
+
+    leaves, _ = tree_flatten(to_plain_containers(value))
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def _is_kwargs(value: object) -> bool:

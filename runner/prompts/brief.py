@@ -1,23 +1,26 @@
 """Renders the brief: the instructions to decompose one problem by hand, with its facts."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import groupby
 from pathlib import Path
 from string import Template
 from typing import Literal
 
 from runner.problems import Problem
-from runner.prompts import condensation
-from runner.prompts.facts import Facts
+from runner.prompts.facts import Fact, Facts, TensorFacts
 
-VERSION = 2
+VERSION = 3
 """Version of the brief's wording, since another wording may be understood differently."""
 MOST_FINDINGS = 12
 """Findings of a verdict in a later round's brief; further ones mostly follow from the first."""
+MOST_PLACES = 8
+"""Module paths that a line names."""
 
 _LEVEL_TASKS = {
     "level1": "It is of source level 1, a single operation: the whole problem is **one kernel**, "
@@ -108,11 +111,11 @@ def _fact_lines(facts: Facts) -> Iterator[str]:
         yield "kdrun wrote the program down as it runs, at its exact shapes."
     yield f"Tensors are {dtype} and contiguous unless said otherwise; strides are in elements."
     yield ""
-    yield f"- inputs: {condensation.format_tensors(facts.inputs, dtype)}"
-    yield f"- outputs: {condensation.format_tensors(facts.outputs, dtype)}"
+    yield f"- inputs: {_format_tensors(facts.inputs, dtype)}"
+    yield f"- outputs: {_format_tensors(facts.outputs, dtype)}"
     yield f"- parameters and buffers: {facts.states or 'none'}"
     if facts.unused:
-        yield f"- of these no operation reads: {condensation.format_paths(facts.unused)}"
+        yield f"- of these no operation reads: {_format_paths(facts.unused)}"
     if facts.specialisations:
         yield _SPECIALISED
         yield from (f"  - {sentence}" for sentence in facts.specialisations)
@@ -127,7 +130,7 @@ def _operation_lines(facts: Facts, dtype: str) -> Iterator[str]:
     yield "where the first of them runs; `a = b, c` says which primitives spell `a`; weights follow"
     yield "`;`; the module and the line of the source stand in brackets."
     yield ""
-    yield from condensation.format_lines(facts.operations, dtype)
+    yield from (_format_fact(fact, dtype) for fact in facts.operations)
 
 
 def _call_lines(facts: Facts, dtype: str) -> Iterator[str]:
@@ -137,7 +140,47 @@ def _call_lines(facts: Facts, dtype: str) -> Iterator[str]:
     yield "A plain run calls these modules. What the author calls as functions, and every view, is"
     yield "in the source alone."
     yield ""
-    yield from condensation.format_lines(facts.calls, dtype)
+    yield from (_format_fact(fact, dtype) for fact in facts.calls)
+
+
+def _format_fact(fact: Fact, dtype: str) -> str:
+    """Return `- linear ×6: 4x8 → 4x8; weight 8x8, bias 8  [blocks.*.fc, line 13]`.
+
+    `dtype` is the usual one, which is not written.
+    """
+    is_primitive = fact.spelling.partition("(")[0] == fact.name
+    title = fact.spelling if is_primitive else fact.name
+    count_text = f" ×{len(fact.places)}" if len(fact.places) > 1 else ""
+    definition = f" = {fact.spelling}" if fact.spelling and not is_primitive else ""
+    inputs, outputs = (_format_tensors(tensors, dtype) for tensors in (fact.inputs, fact.outputs))
+    weights = f"; {_format_tensors(fact.weights, dtype)}" if fact.weights else ""
+    line_text = f"line {', '.join(map(str, fact.lines))}" if fact.lines else ""
+    source = ", ".join(filter(None, (_format_paths(fact.places), line_text)))
+    return f"- {title}{count_text}{definition}: {inputs} → {outputs}{weights}" + (
+        f"  [{source}]" if source else ""
+    )
+
+
+def _format_tensors(tensors: Sequence[TensorFacts], dtype: str) -> str:
+    """Return `x 4x197x384, mask 4x1x128x128 bool`; equal neighbours are counted: `2 × 4x8`."""
+    texts = []
+    for tensor, equal in groupby(tensors):
+        count = len(list(equal))
+        words = [
+            tensor.name,
+            "x".join(map(str, tensor.shape)) or "scalar",
+            tensor.dtype if tensor.dtype != dtype else "",
+            f"stride {tensor.stride}" if tensor.stride is not None else "",
+        ]
+        texts.append((f"{count} × " if count > 1 else "") + " ".join(filter(None, words)))
+    return ", ".join(texts) or "nothing"
+
+
+def _format_paths(paths: Iterable[str]) -> str:
+    """Return module paths, each once, with `*` for a number: `blocks.*.qkv`."""
+    forms = list(dict.fromkeys(re.sub(r"(?<=\.)\d+(?=\.|$)", "*", path) for path in paths if path))
+    more = f" and {len(forms) - MOST_PLACES} more" if len(forms) > MOST_PLACES else ""
+    return ", ".join(forms[:MOST_PLACES]) + more
 
 
 def _usual_dtype(facts: Facts) -> str:

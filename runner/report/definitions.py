@@ -22,11 +22,11 @@ from typing import Any
 from runner.report.catalogue import CatalogueWorkload
 from runner.report.kernel_function import KernelFunction, has_sizes, rewrite_as_function
 
-ITEM_BYTES = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
-    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "bool": 1,
+DTYPES = {
+    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "int32",
+    "int16", "int8", "bool",
 }  # fmt: skip
-"""Bytes per element of the dtypes that both formats have."""
+"""Dtypes that both formats have."""
 FLASHINFER_LACKS = {"float64"}
 ENTRYPOINT = "make_inputs"
 ANY_VALUES = (
@@ -129,7 +129,7 @@ def read_subject(workload: CatalogueWorkload, file: Path) -> DefinitionSubject:
         DefinitionTensor(_identifier(name, input_names), tuple(shape), workload.output_dtypes[name])
         for name, shape in workload.output_shapes.items()
     ]
-    unsupported = {t.dtype for t in (*inputs, *outputs)} - ITEM_BYTES.keys()
+    unsupported = {t.dtype for t in (*inputs, *outputs)} - DTYPES
     if unsupported:
         raise ValueError(f"dtype {', '.join(sorted(unsupported))}")
     return DefinitionSubject(workload, source, file, tuple(inputs), tuple(outputs), function)

@@ -17,11 +17,11 @@ from typing import Any
 from runner.batch.child.child_process import Request, close_fork_server, run_child
 from runner.batch.cluster import usable_bytes
 from runner.errors import StoreError, UsageError
+from runner.graph.ir import ITEM_BYTES
 from runner.quantities import pluralize, size
 from runner.report.catalogue import CatalogueWorkload, source_of
 from runner.report.definitions import (
     FLASHINFER_LACKS,
-    ITEM_BYTES,
     Definition,
     DefinitionTensor,
     define_workloads,

@@ -3,28 +3,20 @@
 import os
 import socket
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from runner.statuses import Status
-from runner.store.manifest_row import Row, natural_sort_key
+from runner.store.manifest_row import Row
 from runner.store.result import Document
 from runner.store.row_files import row_texts
 
 MANIFEST_FILE = "manifest.json"
 
 RunState = Literal["running", "finished", "interrupted"]
-
-
-class Job(Document):
-    """A Ray job that drives a run on the cluster that the run was sent to."""
-
-    address: str
-    """Address of the cluster's dashboard."""
-    job_id: str
 
 
 class Manifest(Document):
@@ -40,8 +32,6 @@ class Manifest(Document):
     driver_host: str
     driver_pid: int
     """Process that drives the run; if it is gone and the state is `running`, it was killed."""
-    job: Job | None = None
-    """The Ray job of that process; absent if the run was not sent to a cluster."""
     data: str
     """Directory that the problems were read from."""
     started: datetime
@@ -96,29 +86,3 @@ class Manifest(Document):
 
 def count(rows: Sequence[Row]) -> dict[Status, int]:
     return dict(Counter(row.status for row in rows))
-
-
-def merge_manifests(
-    ours: Manifest, theirs: Manifest, selection: Collection[str], forget: Collection[str] = ()
-) -> Manifest:
-    """Return our manifest of a run, with the rows that another driver of the same run wrote.
-
-    For a problem that we skipped because a result existed, the row of the driver that did the work
-    replaces ours. Rows of problems that we have no row of are kept, except those in `forget`.
-    """
-    their_rows = {row.label: row for row in theirs.rows}
-    rows = []
-    for row in ours.rows:
-        their_row = their_rows.pop(row.label, None)
-        rows.append(their_row if their_row is not None and row.reuses_result_of(their_row) else row)
-    rows.extend(row for label, row in sorted(their_rows.items()) if label not in forget)
-    outside = sum(row.label not in selection for row in rows)
-    return ours.model_copy(
-        update={
-            "rows": sorted(rows, key=lambda row: natural_sort_key(row.label)),
-            "counts": count(rows),
-            "selected": max(theirs.selected, ours.selected + outside),
-            "started": min(ours.started, theirs.started),
-            "cluster": ours.cluster if ours.cluster.get("nodes") else theirs.cluster,
-        }
-    )

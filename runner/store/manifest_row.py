@@ -4,21 +4,26 @@ import re
 import textwrap
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from enum import StrEnum
 
 from pydantic import Field
 
-from runner.statuses import Status
-from runner.store.result import Decomposed, Document, Figures, ProblemResult
+from runner.store.result import Document, ProblemResult, ResultSummary
 
-Cause = Literal["preempted", "node lost", "worker lost", "out of memory", "disk full"]
-"""Why an attempt ended without a verdict:
 
-preempted       the node was shut down after a notice, as spot machines are
-node lost       the node disappeared without a notice
-worker lost     Ray's worker process died, its node did not
-out of memory   the requested memory was too small; the next attempt requests more
-disk full       the node had no disk space left, and the problem had not taken it"""
+class Cause(StrEnum):
+    """Why an attempt ended without a verdict; `Retries` in runner/config.py limits each."""
+
+    PREEMPTED = "preempted"
+    NODE_LOST = "node lost"
+    WORKER_LOST = "worker lost"
+    OUT_OF_MEMORY = "out of memory"
+    DISK_FULL = "disk full"
+
+    @property
+    def setting(self) -> str:
+        """Name of the field of `Retries` that limits it."""
+        return self.name.lower()
 
 
 class Repeat(Document):
@@ -35,16 +40,9 @@ class Repeat(Document):
     cpu_seconds: float | None = None
 
 
-class Row(Document):
-    """Describes how one problem of a run ended."""
+class Row(ResultSummary):
+    """Describes how one problem of a run ended, and what it took."""
 
-    problem: str
-    source_level: str
-    status: Status
-    reason: str | None = None
-    figures: Figures | None = None
-    bitwise_equal: bool | None = None
-    health: list[str] = Field(default_factory=list)
     seconds: float = 0.0
     """Wall time of all stages of the last attempt."""
     seconds_by_stage: dict[str, float] = Field(default_factory=dict)
@@ -55,7 +53,6 @@ class Row(Document):
     """GPU time of all attempts: number of GPUs times the seconds they were held."""
     uploaded_bytes: int | None = None
     """Bytes sent to the store; absent if there is no store, or an earlier result was reused."""
-    peak_memory_bytes: int | None = None
     requested_memory_bytes: int | None = None
     """Memory that Ray was asked for; absent for a result that an earlier run made."""
     node: str | None = None
@@ -70,12 +67,6 @@ class Row(Document):
     """sha256 of the problem's result.json."""
     differs: list[str] = Field(default_factory=list)
     """How the committed result, of another writer who was first, differs from ours: sentences."""
-    decomposer: Decomposed | None = None
-    """The external decomposer with each round's verdict; absent if kdrun took the problem apart."""
-
-    @property
-    def label(self) -> str:
-        return f"{self.source_level}/{self.problem}"
 
     def reuses_result_of(self, other: "Row") -> bool:
         """Return whether this row reuses the result that the other row's attempts made."""
@@ -105,19 +96,12 @@ class Row(Document):
         cpu_seconds = [result.cpu_seconds, *(repeat.cpu_seconds for repeat in repeats)]
         measured_seconds = [seconds for seconds in cpu_seconds if seconds is not None]
         return cls(
-            problem=result.problem,
-            source_level=result.source_level,
-            status=result.status,
-            reason=result.reason,
-            figures=result.figures,
-            bitwise_equal=result.bitwise_equal,
-            health=result.health,
+            **{name: getattr(result, name) for name in ResultSummary.model_fields},
             seconds=round(result.total_s, 3),
             seconds_by_stage=result.seconds | ({} if upload_s is None else {"upload": upload_s}),
             cpu_seconds=round(sum(measured_seconds), 3) if measured_seconds else None,
             gpu_seconds=gpu_seconds,
             uploaded_bytes=uploaded_bytes,
-            peak_memory_bytes=result.peak_memory_bytes,
             requested_memory_bytes=requested_memory_bytes,
             node=node,
             attempts=attempts,
@@ -125,7 +109,6 @@ class Row(Document):
             artifact_prefix=artifact_prefix,
             result_sha256=result_sha256,
             differs=list(differs),
-            decomposer=result.decomposer,
         )
 
 

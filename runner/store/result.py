@@ -113,31 +113,43 @@ class Figures(Document):
     estimated_peak_bytes: int
 
 
-class ProblemResult(Document):
-    """Describes how one problem ended; the status decides which fields are present."""
+class ResultSummary(Document):
+    """Says in short how one problem ended; a result and a row of a manifest begin with it."""
 
     problem: str
     source_level: str
     status: Status
     reason: str | None = None
     """One line for people that says why; present exactly if the status is not `passed`."""
-    stage: str | None = None
-    """Stage in which the problem ended, such as `load` or `verify: step`; absent if it passed."""
     figures: Figures | None = None
     """Present if the problem passed, or if its decomposition was complete when it ended."""
     bitwise_equal: bool | None = None
     """Whether the composed model's outputs equal the original's bit by bit, if compared."""
-    max_diff: float | None = None
     health: list[str] = Field(default_factory=list)
     """Why the model's own output may hide errors (constant, zero, not finite), a sentence each."""
+    peak_memory_bytes: int | None = None
+    """Largest resident set of the child process."""
+    decomposer: Decomposed | None = None
+    """Present exactly if an external decomposer took the problem apart; with all its rounds."""
+
+    @property
+    def label(self) -> str:
+        """Level and name, such as `level3/vit_block`; also the path in an output directory."""
+        return f"{self.source_level}/{self.problem}"
+
+
+class ProblemResult(ResultSummary):
+    """Describes how one problem ended; the status decides which fields are present."""
+
+    stage: str | None = None
+    """Stage in which the problem ended, such as `load` or `verify: step`; absent if it passed."""
+    max_diff: float | None = None
     warnings: list[str] = Field(default_factory=list)
     """The sentences of `health` that a user can act on."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Wall time of each stage."""
     cpu_seconds: float | None = None
     """Processor time of the child process and of the processes that it waited for."""
-    peak_memory_bytes: int | None = None
-    """Largest resident set of the child process."""
     peak_device_bytes: int | None = None
     """Largest amount of the accelerator's memory that tensors took; absent on the CPU."""
     memory_limit_bytes: int | None = None
@@ -149,8 +161,6 @@ class ProblemResult(Document):
     kdrun_version: str
     torch_version: str
     options: RunOptions
-    decomposer: Decomposed | None = None
-    """Present exactly if an external decomposer took the problem apart."""
     files: dict[str, str] = Field(default_factory=dict)
     """sha256 of every other file in the directory, by relative path."""
 
@@ -164,11 +174,6 @@ class ProblemResult(Document):
         if passed and self.stage is not None:
             raise ValueError(f"passed, yet it ended in stage {self.stage!r}")
         return self
-
-    @property
-    def label(self) -> str:
-        """Level and name, such as `level3/vit_block`; also the path in an output directory."""
-        return f"{self.source_level}/{self.problem}"
 
     @property
     def total_s(self) -> float:

@@ -10,7 +10,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from runner import __version__
 from runner.errors import StoreError
 from runner.store import key_layout
-from runner.store.manifest import Manifest, merge_manifests
+from runner.store.manifest import Manifest
 from runner.store.objects import Address, Blob, Conflict, Objects, map_concurrently, open_objects
 from runner.store.result import ProblemResult
 from runner.store.result_objects import ResultObjects
@@ -205,22 +205,6 @@ class RunStore:
         raise StoreError(f"{self}/{key}: written by others all the time", hint="submit it again")
 
     # Runs.
-
-    def save_manifest(
-        self, manifest: Manifest, selection: Collection[str], forget: Collection[str] = ()
-    ) -> Manifest:
-        """Write a run's manifest, and keep the rows that another driver of the same run wrote.
-
-        `selection` holds the labels of this driver's problems. The other driver's rows of problems
-        in `forget` are not kept: they are about to be run again.
-        """
-
-        def compose(theirs: Manifest | None) -> Manifest:
-            return (
-                manifest if theirs is None else merge_manifests(manifest, theirs, selection, forget)
-            )
-
-        return self.update_manifest(manifest.run_id, compose)[0]
 
     def update_manifest(
         self,

@@ -85,7 +85,7 @@ def test_inputs_that_the_model_refuses_are_an_error_of_the_problem(
     )
     assert decomposed("lookup", LOOKUP) == f"error: {said}"
 
-    again = local_execution.verify(tmp_path / "custom/lookup", Settings()).record
+    again = local_execution.verify(tmp_path / "custom/lookup", Settings()).answer
     assert again.status == "failed"
     assert any(
         re.search(r"original.py: forward: .*; inputs of seed \d+: int64\[2, 5\] from", each)

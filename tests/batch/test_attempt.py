@@ -13,6 +13,7 @@ import pytest
 
 from runner.batch.attempt import Attempt, commit_failure, decompose, estimate, run_task, verify
 from runner.batch.child import problem_work
+from runner.batch.child.answer import FailureCause, failure_cause
 from runner.batch.child.task import Task
 from runner.batch.machine import GIB
 from runner.store.result import ProblemResult, RunOptions, first_mismatch
@@ -51,7 +52,7 @@ def test_a_passed_problem_is_in_place_with_a_result_that_vouches_for_every_file(
 ) -> None:
     made = task()
     done = decompose(made, log)
-    assert done.record.status == "passed", done.record.reason
+    assert done.answer.status == "passed", done.answer.reason
     result = ProblemResult.from_directory(made.directory)
     assert result == done.result
     files = {p.relative_to(made.directory).as_posix() for p in made.directory.rglob("*.*")}
@@ -81,7 +82,7 @@ def test_an_error_replaces_what_passed_unless_the_task_keeps_it(task: Make, log:
     made.problem.write_text("x = 1\n")
     for keeps_passed, stands in ((True, "passed"), (False, "error")):
         done = decompose(made.model_copy(update={"keeps_passed": keeps_passed}), log)
-        assert done.record.status == "error"
+        assert done.answer.status == "error"
         assert ProblemResult.from_directory(made.directory).status == stands
         assert (done.artifact_prefix is None) == keeps_passed
 
@@ -104,7 +105,7 @@ def test_a_problem_may_come_with_its_task_and_needs_no_file_then(task: Make, log
 def test_what_comes_with_a_task_may_be_any_bytes(task: Make, log: Path) -> None:
     broken = task().model_copy(update={"source": b"# \xff\nimport torch\n"})
     done = Attempt.model_validate_json(run_task(broken.model_dump_json(), str(log)))
-    assert (done.record.status, done.record.reason) == (
+    assert (done.answer.status, done.answer.reason) == (
         "error",
         "not UTF-8: byte 0xff (line 1); save the file as UTF-8",
     )
@@ -134,7 +135,7 @@ def test_verifying_a_directory_does_not_touch_it(task: Make, log: Path) -> None:
     made = task()
     decompose(made, log)
     before = {path: path.stat().st_mtime_ns for path in made.directory.rglob("*")}
-    again = verify(made, log).record
+    again = verify(made, log).answer
     assert again.status == "passed"
     assert again.verification is not None
     assert {path: path.stat().st_mtime_ns for path in made.directory.rglob("*")} == before
@@ -148,15 +149,15 @@ def test_a_kernel_that_is_not_the_original_s_fails(task: Make, log: Path) -> Non
         changed = text.replace("x * 2", "x * 3")
         assert changed != text
         path.write_text(changed)
-    record = verify(made, log).record
+    record = verify(made, log).answer
     assert record.status == "failed"
     assert "composition" in str(record.reason) or "coverage" in str(record.reason)
 
 
 def test_an_estimate_says_how_much_one_forward_pass_needs(task: Make, log: Path) -> None:
     done = estimate(task(), log)
-    assert done.record.forecast is not None
-    assert done.record.forecast.forward_bytes >= 2 * 2 * 3 * 4
+    assert done.answer.forecast is not None
+    assert done.answer.forecast.forward_bytes >= 2 * 2 * 3 * 4
     assert not task().directory.parent.exists() or not list(task().directory.parent.iterdir())
 
 
@@ -193,7 +194,7 @@ def test_what_is_certainly_too_large_is_taken_apart_and_not_run(task: Make, log:
     assert done.result is not None
     assert done.result.status == "too_large"
     assert done.result.reason == "needs 8.0 GiB, the largest node has 1.0 GiB"
-    assert not done.record.out_of_memory  # nobody tries again what nothing can hold
+    assert failure_cause(done.answer) is None  # nobody tries again what nothing can hold
     assert done.result.figures is not None
     assert "decomposition_tree.json" in done.result.files
     assert done.peak_memory_bytes is not None
@@ -201,14 +202,15 @@ def test_what_is_certainly_too_large_is_taken_apart_and_not_run(task: Make, log:
 
 
 def test_a_problem_that_forks_is_done_once(task: Make, log: Path) -> None:
-    assert decompose(task("fork"), log).record.status == "passed"
+    assert decompose(task("fork"), log).answer.status == "passed"
 
 
 def test_running_out_of_memory_is_told_apart_so_that_more_can_be_tried(
     task: Make, log: Path
 ) -> None:
-    assert estimate(task("memory", memory_bytes=GIB // 2), log).record.out_of_memory
-    assert not estimate(task("exit"), log).record.out_of_memory
+    more = estimate(task("memory", memory_bytes=GIB // 2), log).answer
+    assert failure_cause(more) is FailureCause.OUT_OF_MEMORY
+    assert failure_cause(estimate(task("exit"), log).answer) is None
 
 
 def test_what_the_child_printed_is_in_the_log(task: Make, log: Path) -> None:
@@ -225,15 +227,15 @@ def test_a_problem_file_that_is_gone_is_an_error_of_its_own(task: Make, log: Pat
     made = task()
     made.problem.unlink()
     done = commit_failure(made, estimate(made, log), log)
-    assert (done.record.status, done.record.reason) == ("error", "no such file")
+    assert (done.answer.status, done.answer.reason) == ("error", "no such file")
 
 
 def test_a_worker_says_what_it_cannot_write_and_raises_nothing(task: Make, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file where a directory should be")
     answer = run_task(task().model_dump_json(), str(tmp_path / "log"))
     attempt = Attempt.model_validate_json(answer)
-    assert attempt.record.status == "failed"
-    assert "out/level1: a file is where a folder must be" in str(attempt.record.reason)
+    assert attempt.answer.status == "failed"
+    assert "out/level1: a file is where a folder must be" in str(attempt.answer.reason)
 
 
 def test_a_result_is_readable_json(task: Make, log: Path) -> None:
@@ -288,7 +290,7 @@ def test_a_model_larger_than_memory_is_verified_with_streamed_weights(
     assert done.result.health[0].startswith("weights: streamed, seed 0: ")
     report = json.loads((made.directory / "verification/test_results.json").read_text())
     assert report["streamed"] is True
-    again = verify(made, log).record
+    again = verify(made, log).answer
     assert again.status == "too_large"
     assert str(again.reason).endswith("streamed only where kdrun has just written the files")
 
@@ -301,6 +303,6 @@ def test_a_process_that_cannot_be_started_is_not_blamed_on_the_output(
 
     monkeypatch.setattr("runner.batch.attempt.run_child", refuse)
     attempt = Attempt.model_validate_json(run_task(task().model_dump_json(), str(log)))
-    assert attempt.record.status == "failed"
-    assert "Too many open files" in str(attempt.record.reason)
-    assert "--output" not in str(attempt.record.reason)
+    assert attempt.answer.status == "failed"
+    assert "Too many open files" in str(attempt.answer.reason)
+    assert "--output" not in str(attempt.answer.reason)

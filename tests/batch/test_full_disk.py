@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runner.batch.attempt import Attempt, decompose, run_task
+from runner.batch.child.answer import FailureCause, failure_cause
 from runner.batch.child.task import Task
 from runner.batch.machine import GIB
 from runner.errors import StoreError
@@ -65,10 +66,10 @@ def test_a_problem_that_fills_the_disk_is_told_so_and_gives_it_back(
         r"\([01]\.\d MiB of 32\.0 MiB free\); free some space there, or choose another --output",
         str(result.reason),
     )
-    assert not done.record.disk_full
+    assert failure_cause(done.answer) is None
     assert "filling" not in str(sorted(made.directory.parent.rglob("*")))
     made.problem.write_text(made.problem.read_text().replace(more, ""))
-    assert decompose(made, tmp_path / "log").record.status == "passed"
+    assert decompose(made, tmp_path / "log").answer.status == "passed"
 
 
 def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
@@ -79,15 +80,15 @@ def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
     with pytest.raises(OSError, match="No space left"):
         filling.write_bytes(bytes(33 * MIB))
     answer = run_task(made.model_dump_json(), str(tmp_path / "log"))
-    record = Attempt.model_validate_json(answer).record
-    assert record.disk_full
+    record = Attempt.model_validate_json(answer).answer
+    assert failure_cause(record) is FailureCause.DISK_FULL
     assert record.status != "passed"
     where = re.escape(str(made.directory.parent))
     told = rf"no space left .*disk of {where} \(.* of 32\.0 MiB free\)|: No space left on device"
     advice = "; free some space there, or choose another --output"
     assert re.search(f"({told}){advice}$", str(record.reason))
     filling.unlink()
-    assert decompose(made, tmp_path / "log").record.status == "passed"
+    assert decompose(made, tmp_path / "log").answer.status == "passed"
 
 
 def test_a_row_that_a_full_disk_does_not_take_is_one_line_and_those_before_stay(disk: Path) -> None:

@@ -23,7 +23,7 @@ def row(n: int) -> Row:
 @pytest.fixture
 def keeper(tmp_path: Path) -> ManifestWriter:
     labels = [f"level1/{n}" for n in range(10)]
-    return ManifestWriter("one", {}, "", DirectoryStore(tmp_path), None, no_cluster(), None, labels)
+    return ManifestWriter("one", {}, "", DirectoryStore(tmp_path), None, no_cluster(), labels)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def shared(tmp_path: Path) -> RunStore:
 
 
 def keeper_of(labels: list[str], folder: Path, shared: RunStore) -> ManifestWriter:
-    return ManifestWriter("one", {}, "", DirectoryStore(folder), shared, no_cluster(), None, labels)
+    return ManifestWriter("one", {}, "", DirectoryStore(folder), shared, no_cluster(), labels)
 
 
 def saved(keeper: ManifestWriter) -> list[str]:

@@ -16,7 +16,7 @@ from runner.errors import StoreError, UsageError
 from runner.store import Address, RunOptions, RunStore
 from runner.store.directory import DirectoryStore
 from runner.verify import VerifyOptions, verify
-from tests.store.documents import manifest, row
+from tests.store.documents import manifest, row, save
 
 pytestmark = pytest.mark.long
 
@@ -107,14 +107,14 @@ def test_a_log_is_among_a_problem_s_files_and_in_the_store_without_credentials(
     )
     done = decompose(task, tmp_path / "log")
 
-    assert done.record.status == "passed"
+    assert done.answer.status == "passed"
     kept = (task.directory / problem_logs.LOG_PATH).read_text()
     assert "it says [hidden]" in kept
     assert done.result is not None
     assert problem_logs.LOG_PATH in done.result.files
     assert verify(task.directory, VerifyOptions(trials=1)).status == "passed"
 
-    store.save_manifest(manifest(row("level1/talks")), ["level1/talks"])
+    save(store, manifest(row("level1/talks")))
     shown = subprocess.run(
         [KDRUN, "logs", "one", "talks", "--store", str(tmp_path / "store")],
         capture_output=True,

@@ -1,18 +1,15 @@
-"""Runs that are sent to a cluster: a real head with its dashboard, from where there is no checkout.
-
-kdrun is a copy with a version of its own: a worker that used the checkout would give itself away.
-"""
+"""Runs on a cluster that exists: a real head with its dashboard, which wants a token."""
 
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,13 +18,14 @@ from pathlib import Path
 
 import pytest
 from commands import wait_for
-from object_server import BUCKET, KEY, SECRET, Server
 
 import runner
 
 pytestmark = pytest.mark.cluster
 
-SAMPLES = Path(__file__).parents[2] / "data/samples"
+ROOT = Path(__file__).parents[2]
+PLACES = {"folder": "my_models", "store": "s3://results/kdrun", "problem": "vit_block"}
+"""What tests replace in the page's commands."""
 BIN = Path(sys.executable).parent
 OURS = "0.1.0+sent"
 TOKEN = "0123456789abcdef" * 4
@@ -48,17 +46,19 @@ class Head:
         self.desk.mkdir()
         ports = free_ports(7)
         self.port, self.client_port, self.gcs_port = ports[:3]
-        self.address = f"http://127.0.0.1:{self.port}"
         installed = place / "installed"
         ours = Path(runner.__file__).parent
         not_code = shutil.ignore_patterns("__pycache__", "_data")
         shutil.copytree(ours, installed / "runner", ignore=not_code)
-        shutil.copytree(SAMPLES, installed / "runner/_data/samples")  # as in the wheel
+        shutil.copytree(ROOT / "data/samples", installed / "runner/_data/samples")
         package = installed / "runner/__init__.py"
         package.write_text(f'{package.read_text()}__version__ = "{OURS}"\n')
         plain = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
-        self.environment = plain | token | {"PYTHONPATH": str(installed)}
+        self.environment = plain | token | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+        self.environment |= {"RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{self.port}"}
+        self.elsewhere = {"PYTHONPATH": str(installed)}
+        """Variables with which `kdrun` is the copy: a worker that used the checkout would show."""
         # Ports that are given need not be waited for, and a busy machine does not starve workers.
         names = ("port", "dashboard-agent-listen-port", "dashboard-agent-grpc-port")
         names += ("metrics-export-port", "runtime-env-agent-port")
@@ -101,9 +101,9 @@ class Head:
     def up(self) -> bool:
         return "Ray runtime started" in self.log.read_text()
 
-    def kdrun(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def call(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [BIN / "kdrun", *arguments],
+            command,
             cwd=self.desk,
             env=self.environment | more,
             capture_output=True,
@@ -114,14 +114,12 @@ class Head:
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """The same, while it runs."""
         return subprocess.Popen(
-            [BIN / "kdrun", *arguments],
+            arguments,
             cwd=self.desk,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # a shell's background job ignores SIGINT, and so would what it starts
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def end(self) -> None:
@@ -163,110 +161,66 @@ def waits(head: Head, write: Callable[..., Path]) -> tuple[Path, Path]:
     return problem, flag
 
 
-class Relay:
-    """A way to the head that can be cut."""
-
-    def __init__(self, port: int) -> None:
-        self.to = port
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.cut = False
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            ours, _ = self.listener.accept()
-            if self.cut:
-                ours.close()
-                continue
-            theirs = socket.create_connection(("127.0.0.1", self.to))
-            for pair in ((ours, theirs), (theirs, ours)):
-                threading.Thread(target=self._copy, args=pair, daemon=True).start()
-
-    @staticmethod
-    def _copy(source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                sink.sendall(data)
-        with suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
+def commands_of_the_page(**replaced: str) -> list[list[str]]:
+    """The commands of docs/clusters.md, with other places, but else to the letter."""
+    page = (ROOT / "docs/clusters.md").read_text()
+    (block,) = re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for old, new in replaced.items():
+        block = block.replace(PLACES[old], new)
+    return [shlex.split(line) for line in block.splitlines() if not line.startswith("export ")]
 
 
-def test_a_run_in_a_bucket_is_sent_with_its_code_and_credentials_and_found_by_the_address_alone(
-    head: Head, write: Callable[..., Path], server: Server, somewhere: str
-) -> None:
-    problem = write("tells", head.desk)
-    told = "import os\nprint('told:', sorted(os.environ), open('/proc/self/environ').read())\n"
-    problem.write_text(problem.read_text() + told)
-    store = f"s3://{BUCKET}/{somewhere}"
-    address = ("--on-cluster", head.address)
-    more = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
-    more |= {"KDRUN_S3_ENDPOINT_URL": server.url}
-    sent = head.kdrun(
-        *("submit", "--problem", str(problem), "--run-id", "sent", "--store", store),
-        *(*address, "--send-credentials", "--json"),
-        **more,
-    )
-    assert sent.returncode == 0, sent.stderr
-    lines = sent.stderr.splitlines()
-    assert any(line.startswith("[1/1] passed     level1/tells") for line in lines)
-    manifest = json.loads(sent.stdout)
-    assert manifest["versions"]["kdrun"] == OURS  # the driver's own, not the checkout's
-    assert manifest["job"]["address"] == head.address
-    assert manifest["arguments"]["on_cluster"] == head.address
-    assert SECRET not in sent.stdout
-    pulled = head.kdrun("pull", "sent", "here", "--store", store, **more)
-    assert pulled.returncode == 0, pulled.stderr
-    result = json.loads((head.desk / "here/level1/tells/result.json").read_text())
-    assert (result["status"], result["kdrun_version"]) == ("passed", OURS)
-    log = head.kdrun("logs", "sent", "tells", *address, **more)
-    assert "told:" in log.stdout
-    assert KEY not in log.stdout + log.stderr
-    assert "AWS_" not in log.stdout
-    status = head.kdrun("status", "sent", *address, **more)
-    assert re.search(r"sent +succeeded", status.stdout), status.stderr
-    assert re.search(r"sent +finished", status.stdout)
-    assert "[1/1] passed" in head.kdrun("logs", "sent", *address).stdout
-    assert list(Path("/tmp").glob("kdrun-sent-*")) == []  # nothing is left where it was made
-
-
-def test_a_lost_connection_is_made_again_and_ctrl_c_leaves_the_run_to_be_found_and_stopped(
+def test_the_page_s_commands_send_a_run_show_it_stop_it_and_finish_it(
     head: Head, waits: tuple[Path, Path]
 ) -> None:
-    problem, flag = waits
-    relay = Relay(head.port)
-    command = ("submit", "--problem", str(problem), "--run-id", "left", "--store", "store")
-    follower = head.begin(*command, "--on-cluster", f"127.0.0.1:{relay.port}")
-    assert follower.stderr is not None
-    heard: list[str] = []
-    listener = threading.Thread(target=lambda: heard.extend(iter(follower.stderr.readline, "")))
-    listener.start()
-    wait_for(lambda: list(Path("/tmp").glob("kdrun-left-*/level1/.waits.left/stage")))
-    relay.cut = True
-    wait_for(lambda: any("trying again (the run goes on there)" in line for line in heard))
-    relay.cut = False
-    wait_for(lambda: any("answers again" in line for line in heard))
-    follower.send_signal(signal.SIGINT)
-    assert follower.wait(timeout=300) == 130
-    listener.join(300)
-    assert heard[-1].startswith("run left goes on at http://127.0.0.1:")
-    assert "kdrun stop left" in heard[-1]
-    again = head.kdrun(*command, "--on-cluster", head.address)
-    assert again.returncode == 2
-    assert "run left is being worked on at" in again.stderr
-    listed = json.loads(head.kdrun("status", "--on-cluster", head.address, "--json").stdout)
-    assert ("left", "running") in {(job["run_id"], job["state"]) for job in listed["jobs"]}
-    stopped = head.kdrun("stop", "left", "--store", "store")  # its manifest knows the address
-    assert stopped.stdout.startswith("run left interrupted: 0 of 1 passed"), stopped.stderr
-    (row,) = json.loads((head.desk / "store/left/manifest.json").read_text())["rows"]
-    assert row["status"] == "cancelled"
-    ended = head.kdrun("stop", "left", "--on-cluster", head.address)
-    assert ended.returncode == 2
-    assert ended.stderr == f"kdrun: run left has ended at {head.address}: stopped\n"
+    _, flag = waits
+    store = head.place / "store"
+    submit, logs, stop, status, log, pull = commands_of_the_page(
+        folder=str(head.desk), store=str(store), problem="waits"
+    )
+    sent = head.call(*submit)
+    assert sent.returncode == 0, sent.stdout + sent.stderr
+    follower = head.begin(*logs)
+    wait_for(
+        lambda: (
+            "it waits" in head.call(*log).stdout
+            or list(store.rglob("stage"))
+            or list(head.folder.rglob(".waits.nightly/stage"))
+        )
+    )
+    figures_of(head, r'^ray_kdrun_\w+\{.*run="nightly"')
+    stopped = head.call(*stop)
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    said, errors = follower.communicate(timeout=300)
+    assert "1 selected, 1 to run" in said + errors
+    manifest = json.loads((store / "nightly/manifest.json").read_text())
+    assert manifest["state"] == "interrupted"
+    assert [row["status"] for row in manifest["rows"]] == ["cancelled"]
+    assert re.search(r"nightly +interrupted", head.call(*status).stdout)
     flag.unlink()
-    finished = head.kdrun(*command, "--on-cluster", head.address)
-    assert finished.returncode == 0, finished.stderr
-    assert head.kdrun("logs", "left", "waits", "--store", "store").stdout == "it waits\n" * 2
+    again = [part for part in submit if part != "--no-wait"]
+    again[again.index("--submission-id") + 1] = "nightly-2"
+    finished = head.call(*again)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert re.search(r"nightly +finished", head.call(*status).stdout)
+    assert head.call(*log).stdout == "it waits\n" * 2
+    assert head.call(*pull).returncode == 0
+    result = json.loads((head.desk / "here/level1/waits/result.json").read_text())
+    assert result["status"] == "passed"
+
+
+def figures_of(head: Head, line: str) -> re.Match[str]:
+    """A line of Prometheus' figures, once it is there; Ray tells one figure at a time."""
+
+    def figures() -> str:
+        try:
+            with urllib.request.urlopen(head.metrics, timeout=60) as answer:
+                return str(answer.read().decode())
+        except OSError:  # a busy machine
+            return ""
+
+    found: re.Match[str] = wait_for(lambda: re.search(line, figures(), re.MULTILINE))
+    return found
 
 
 def test_a_run_s_figures_are_there_for_prometheus_while_it_goes_on(
@@ -275,53 +229,15 @@ def test_a_run_s_figures_are_there_for_prometheus_while_it_goes_on(
     problem, flag = waits
     chosen = ("--problem", str(write("counted", head.desk)), "--problem", str(problem))
     submit = ("submit", *chosen, "--run-id", "counted", "--store", "store")
-    run = head.begin(*submit, "--on-cluster", head.address)
-
-    def figures() -> str:
-        try:
-            with urllib.request.urlopen(head.metrics, timeout=60) as answer:
-                lines = answer.read().decode().splitlines()
-        except OSError:  # a busy machine
-            return ""
-        return "\n".join(line for line in lines if 'run="counted"' in line)
-
-    def shown(line: str) -> re.Match[str]:
-        """Ray tells one figure at a time."""
-        found: re.Match[str] = wait_for(lambda: re.search(line, figures(), re.MULTILINE))
-        return found
-
-    shown(r'^ray_kdrun_problems_total\{.*status="passed".*\} 1\.0$')
-    shown(r'^ray_kdrun_stage_seconds_bucket\{.*stage="verify".*\} 1\.0$')
-    uploaded = shown(r"^ray_kdrun_uploaded_bytes_total\{.*\} (\S+)$")
+    run = head.begin("kdrun", *submit, "--address", f"127.0.0.1:{head.gcs_port}")
+    mine = r'\{(?=.*run="counted").*'
+    figures_of(head, rf'^ray_kdrun_problems_total{mine}status="passed".*\}} 1\.0$')
+    figures_of(head, rf'^ray_kdrun_stage_seconds_bucket{mine}stage="verify".*\}} 1\.0$')
+    uploaded = figures_of(head, rf"^ray_kdrun_uploaded_bytes_total{mine}\}} (\S+)$")
     assert float(uploaded[1]) > 1000
     flag.unlink()
     _, errors = run.communicate(timeout=600)
     assert run.returncode == 0, errors
-
-
-def test_a_job_that_dies_is_one_line_and_the_same_command_again_does_what_is_left(
-    head: Head, waits: tuple[Path, Path]
-) -> None:
-    problem, flag = waits
-    command = ("submit", "--problem", str(problem), "--run-id", "dies", "--output", "mine")
-    run = head.begin(*command, "--on-cluster", head.address)
-    manifest = head.desk / "mine/runs/dies/manifest.json"
-    wait_for((head.desk / "mine/level1/.waits.dies/stage").exists)
-    os.kill(json.loads(manifest.read_text())["driver_pid"], signal.SIGKILL)
-    _, errors = run.communicate(timeout=600)
-    assert run.returncode == 2
-    last = errors.splitlines()[-1]
-    assert re.fullmatch(
-        rf"kdrun: kdrun-dies-\w+ at {head.address} failed: Job entrypoint command failed with exit "
-        r"code -9; the same command again does what is left",
-        last,
-    )
-    assert "Traceback" not in errors
-    assert json.loads(manifest.read_text())["state"] == "interrupted"
-    flag.unlink()
-    again = head.kdrun(*command, "--on-cluster", head.address)
-    assert again.returncode == 0, again.stderr
-    assert json.loads((head.desk / "mine/level1/waits/result.json").read_text())["kdrun_version"]
 
 
 def test_ray_s_client_drives_a_cluster_with_this_code_and_a_store(
@@ -330,20 +246,13 @@ def test_ray_s_client_drives_a_cluster_with_this_code_and_a_store(
     problem = write("client", head.desk)
     command = ("submit", "--problem", str(problem), "--run-id", "client")
     address = ("--address", f"ray://127.0.0.1:{head.client_port}")
-    refused = head.kdrun(*command, *address)
+    refused = head.call("kdrun", *command, *address)
     assert refused.returncode == 2
     assert "results must go where both sides reach them" in refused.stderr
-    done = head.kdrun(*command, *address, "--store", "store")
+    done = head.call("kdrun", *command, *address, "--store", "store", **head.elsewhere)
     assert done.returncode == 0, done.stderr
     result = json.loads((head.desk / "store/client/level1/client/result.json").read_text())
     assert (result["status"], result["kdrun_version"]) == ("passed", OURS)
-
-
-def test_a_cluster_that_asks_for_a_token_says_how_to_give_it(head: Head) -> None:
-    done = head.kdrun("status", "--on-cluster", head.address, RAY_AUTH_MODE="disabled")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"kdrun: {head.address} asks for a token, and got none or a wro")
-    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -355,8 +264,8 @@ def test_a_ray_that_is_driven_from_here_says_within_seconds_that_it_wants_a_toke
 ) -> None:
     address = f"{scheme}127.0.0.1:{head.client_port if scheme else head.gcs_port}"
     began = time.monotonic()
-    done = head.kdrun(
-        *("submit", "--problem", str(write("token", head.desk)), "--run-id", "token"),
+    done = head.call(
+        *("kdrun", "submit", "--problem", str(write("token", head.desk)), "--run-id", "token"),
         *("--address", address, "--store", "wants-a-token"),
         **ours,
     )
@@ -368,10 +277,3 @@ def test_a_ray_that_is_driven_from_here_says_within_seconds_that_it_wants_a_toke
         f"kdrun: Ray at {address} asks for a token, and got none or a wrong one; set "
         "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` says there"
     )
-
-
-def test_a_run_that_was_never_sent_is_not_found(head: Head) -> None:
-    for command in (("stop", "nowhere"), ("logs", "nowhere"), ("logs", "nowhere", "relu")):
-        done = head.kdrun(*command, "--on-cluster", head.address)
-        assert done.returncode == 2
-        assert done.stderr.startswith(f"kdrun: no run 'nowhere' at {head.address}; the last ones")

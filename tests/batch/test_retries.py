@@ -2,12 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from runner.batch.attempt import Attempt
-from runner.batch.child.task import Record
+from runner.batch.child.answer import FailureAnswer
 from runner.batch.job import ProblemJob
 from runner.batch.machine import GIB
 from runner.batch.memory_request import NO_BOUND, MemoryRequest
@@ -15,8 +14,6 @@ from runner.batch.plan import PlanItem
 from runner.config import Retries
 from runner.problems import Problem
 from runner.store.manifest_row import Cause
-
-CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 
 def job(granted_gib: int = 2, most_gib: int = 12) -> ProblemJob:
@@ -27,32 +24,32 @@ def job(granted_gib: int = 2, most_gib: int = 12) -> ProblemJob:
 
 
 def test_every_cause_has_a_limit_of_its_own() -> None:
-    assert {cause.replace(" ", "_") for cause in CAUSES} == set(Retries.model_fields)
+    assert {cause.setting for cause in Cause} == set(Retries.model_fields)
 
 
-@pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.parametrize("cause", Cause)
 def test_a_limit_may_be_none_at_all(cause: Cause) -> None:
-    none = Retries.model_validate({cause.replace(" ", "_"): 0})
+    none = Retries.model_validate({cause.setting: 0})
     assert not job().may_repeat(cause, none)
-    assert all(job().may_repeat(other, none) for other in CAUSES if other != cause)
+    assert all(job().may_repeat(other, none) for other in Cause if other is not cause)
 
 
 def test_one_cause_does_not_use_up_another_s_limit() -> None:
     lost = job()
     limits = Retries(preempted=2, node_lost=1)
-    lost.add_repeat("preempted", "told to go", None)
-    lost.add_repeat("preempted", "told to go", None)
-    assert not lost.may_repeat("preempted", limits)
-    assert lost.may_repeat("node lost", limits)
+    lost.add_repeat(Cause.PREEMPTED, "told to go", None)
+    lost.add_repeat(Cause.PREEMPTED, "told to go", None)
+    assert not lost.may_repeat(Cause.PREEMPTED, limits)
+    assert lost.may_repeat(Cause.NODE_LOST, limits)
     assert lost.attempts == 3
-    assert lost.explain_limit("preempted") == "its node was preempted 3 times"
+    assert lost.explain_limit(Cause.PREEMPTED) == "its node was preempted 3 times"
 
 
 def test_out_of_memory_alone_asks_for_more_as_far_as_there_is() -> None:
     greedy = job(2, 7)
     granted = []
-    for cause in ("node lost", "out of memory", "out of memory", "out of memory"):
-        greedy.add_repeat(cause, "", None)  # type: ignore[arg-type]
+    for cause in (Cause.NODE_LOST, Cause.OUT_OF_MEMORY, Cause.OUT_OF_MEMORY, Cause.OUT_OF_MEMORY):
+        greedy.add_repeat(cause, "", None)
         granted.append(greedy.memory.granted_bytes // GIB)
     assert granted == [2, 4, 7, 7]
     assert [repeat.requested_memory_bytes // GIB for repeat in greedy.repeats] == [2, 2, 4, 7]
@@ -70,10 +67,13 @@ def test_a_repeat_says_where_how_long_and_at_what_cost() -> None:
     tried = job()
     began = datetime.now(UTC) - timedelta(seconds=5)
     attempt = Attempt(
-        record=Record(status="too_large", reason="full"), started=began, node="far", cpu_seconds=3.5
+        answer=FailureAnswer(status="too_large", reason="full", stage="verify"),
+        started=began,
+        node="far",
+        cpu_seconds=3.5,
     )
     tried.end_attempt(attempt)
-    told = tried.add_repeat("out of memory", "full", attempt)
+    told = tried.add_repeat(Cause.OUT_OF_MEMORY, "full", attempt)
     assert (told.node, told.cpu_seconds, told.started) == ("far", 3.5, began)
     assert told.seconds is not None
     assert 5 <= told.seconds < 60

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from runner.batch.child.task import Record
+from runner.batch.child.answer import VerdictAnswer
 from runner.batch.local_execution import LocalVerification
 from runner.batch.progress import ProgressBar, ProgressLines, format_line
 from runner.cli import run_tables
@@ -124,10 +124,10 @@ def test_a_run_of_nothing_that_ended_can_be_shown() -> None:
 
 def test_a_verdict_minds_only_what_a_user_can_act_on() -> None:
     health = ["changing 1 of 2 weights changes nothing", "the output is all zeros"]
-    record = Record(status="passed", health=health, warnings=health[1:])
+    answer = VerdictAnswer(status="passed", health=health, warnings=health[1:])
     out = io.StringIO()
 
-    run_tables.print_verdict(LocalVerification(Path("relu"), record), Console(file=out))
+    run_tables.print_verdict(LocalVerification(Path("relu"), answer), Console(file=out))
 
     assert out.getvalue().splitlines() == [
         "passed  relu",

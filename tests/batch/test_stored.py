@@ -25,6 +25,7 @@ from runner.store import (
     RunStore,
 )
 from runner.store.result import hash_files
+from tests.store.documents import save
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FIGURES = Figures(
@@ -80,7 +81,7 @@ def test_what_a_problem_s_process_printed_is_sent_with_its_end(
     task: Callable[..., Task], store: RunStore, tmp_path: Path
 ) -> None:
     done = decompose(task("segfault"), tmp_path / "log")
-    assert done.record.status == "crashed"
+    assert done.answer.status == "crashed"
     log = store.objects.get("one/logs/level1/segfault.log")
     assert log is not None
     assert b"Segmentation fault" in log.data
@@ -93,7 +94,7 @@ def test_a_store_that_fails_costs_nothing_that_was_made(
     (tmp_path / "store").write_text("a file where the store should be")
     made = task()
     done = decompose(made, tmp_path / "log")
-    assert done.record.status == "passed"
+    assert done.answer.status == "passed"
     assert done.store_error is not None
     assert "choose another --store" in done.store_error
     assert (made.directory / "result.json").is_file()
@@ -145,7 +146,7 @@ def test_the_same_command_goes_on_with_the_last_run_if_it_was_stopped(
     store: RunStore, runs: list[Manifest], expected: str | None
 ) -> None:
     for each in runs:
-        store.save_manifest(each, [])
+        save(store, each)
     found = find_unfinished_run(store, {"level": [3]})
     assert (found.run_id if found else None) == expected
 

@@ -150,15 +150,6 @@ def test_logs_of_a_problem_that_the_run_does_not_have_offer_close_names(kdrun: K
     )
 
 
-@pytest.mark.usefixtures("run")
-def test_a_run_that_ended_here_has_no_driver_to_read_or_stop(kdrun: Kdrun) -> None:
-    said = kdrun("logs", "one").err
-    hint = "`kdrun logs one PROBLEM` shows what one problem printed; there are level1/0_relu, "
-    how = "was not sent to a cluster, and has ended: finished"
-    assert said.startswith(f"kdrun: run one {how}; {hint}"), said
-    assert kdrun("stop", "one").err == "kdrun: run one has ended: finished\n"
-
-
 def test_a_problem_that_is_broken_now_keeps_what_passed_before(
     kdrun: Kdrun, decomposition: Path
 ) -> None:

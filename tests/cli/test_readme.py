@@ -36,7 +36,7 @@ ELSEWHERE = {
     "uv ": "it installs several GiB; test_wheel.py runs what it installs",
     "docker |mkdir ": "tests/container builds the image and runs it",
     "kubectl ": "tests/kubernetes builds what it would apply",
-    ".* --on-cluster ": "tests/batch/test_on_cluster.py sends runs to a Ray",
+    "(export RAY|ray job) ": "tests/batch/test_on_cluster.py sends runs to a Ray",
     ".* --device cuda": "it needs a GPU",
     "python benchmarks/gpu.py": "it needs a GPU; test_gpu_benchmark.py runs it on the CPU",
     ".* timm": "the package is not installed",

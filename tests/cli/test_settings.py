@@ -3,13 +3,12 @@
 import re
 import runpy
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import click
 import pytest
-import yaml
 
-from runner.cli.decomposition import submit
+from runner import config
+from runner.cli.options import SettingsCommand
 from runner.config import Settings, load_settings
 from runner.errors import ConfigError, KdrunError, UsageError
 
@@ -40,16 +39,33 @@ def test_a_flag_wins_over_a_variable_over_a_file_over_the_default(
 
 
 def test_the_default_file_says_every_setting_and_its_default() -> None:
-    written = yaml.safe_load(DEFAULT.read_text())
-    assert list(written) == list(Settings.model_fields)
     assert load_settings({}, DEFAULT).model_dump() == load_settings({}).model_dump()
 
 
-def test_the_settings_page_says_what_the_settings_say() -> None:
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert page == runpy.run_path(str(ROOT / "docs" / "make_settings.py"))["page"](), (
-        "make settings"
+def test_the_page_and_the_default_file_are_made_of_the_settings() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "make_settings.py"))
+    page, file = (ROOT / "docs" / "settings.md").read_text(), DEFAULT.read_text()
+    assert (page, file) == (made["page"](), made["file"]()), "make settings"
+
+
+def test_one_field_is_a_flag_a_line_in_the_file_and_a_row_of_the_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class More(Settings):
+        shade_of_blue: Literal["light", "dark"] | None = None
+        """Shade of the sky; default the season's.
+        This is a test."""
+
+    made = runpy.run_path(str(ROOT / "docs" / "make_settings.py"))
+    assert "\n# Shade of the sky; default the season's. This is a test.\nshade_of_blue: null\n" in (
+        made["file"](More)
     )
+    assert "| `KDRUN_SHADE_OF_BLUE` | `shade_of_blue` |  | Shade of the sky;" in made["page"](More)
+    monkeypatch.setattr(config, "Settings", More)
+    command = SettingsCommand("paint", settings=None)
+    context = command.make_context("paint", ["--shade-of-blue", "dark"])
+    assert context.params["shade_of_blue"] == "dark"
+    assert "[light|dark]  Shade of the sky; default the season's.\n" in command.get_help(context)
 
 
 def test_the_working_directory_s_default_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,13 +76,6 @@ def test_the_working_directory_s_default_file_is_read(monkeypatch: pytest.Monkey
     assert load_settings({}).trials == 8
 
 
-def test_every_setting_is_a_flag_of_submit() -> None:
-    flags = {option.name for option in submit.params if isinstance(option, click.Option)}
-    service = {name for name in Settings.model_fields if name.startswith("s3_")}
-    fields = set(Settings.model_fields) - {"resume"} - service | {"no_resume"}
-    assert flags - {"config", "as_json", "dry_run"} == fields
-
-
 @pytest.mark.parametrize(
     ("written", "bytes_"),
     [("16GiB", 16 << 30), ("1.5GiB", 3 << 29), ("512MiB", 1 << 29), ("16GB", 16 * 10**9)],
@@ -74,13 +83,6 @@ def test_every_setting_is_a_flag_of_submit() -> None:
 def test_memory_is_written_with_its_unit(written: str, bytes_: int) -> None:
     assert load_settings({"memory": written}).memory == bytes_
     assert load_settings({}, write(f"memory: {written}")).memory == bytes_
-
-
-@pytest.mark.parametrize("name", ["mode", "log_format"])
-def test_a_choice_is_the_same_for_the_flag_and_the_setting(name: str) -> None:
-    option = next(option for option in submit.params if option.name == name)
-    choices: Any = option.type
-    assert tuple(choices.choices) == Settings.model_fields[name].annotation.__args__  # type: ignore[union-attr]
 
 
 def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(

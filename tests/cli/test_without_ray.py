@@ -74,10 +74,6 @@ def test_commands_about_a_problem_or_a_directory_work(kdrun: Kdrun, command: str
     ("command", "said"),
     [
         ("submit --problem samples/silu", "kdrun submit needs ray, {}[cluster]'"),
-        (
-            "logs one --on-cluster http://here:1",
-            "--on-cluster http://here:1 needs ray, {}[cluster]'",
-        ),
         ("status --store s3://bucket/results", "s3://bucket/results needs boto3, {}[s3]'"),
     ],
 )

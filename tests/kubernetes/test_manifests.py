@@ -18,7 +18,6 @@ from pydantic import ByteSize, TypeAdapter
 from runner import __version__
 from runner.batch.cluster import OBJECT_STORE_BYTES
 from runner.batch.machine import GIB
-from runner.batch.remote.remote_runs import STOP_WAIT_S
 from runner.config import PREFIX, load_settings
 from runner.errors import ConfigError
 
@@ -28,6 +27,8 @@ KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kub
 RAY_JOBS = ["base", "overlays/cpu", "overlays/gpu"]
 OVERLAYS = ["overlays/cpu", "overlays/gpu", "overlays/local"]
 SUBMITTER = "ray-job-submitter"
+STOP_WAIT_S = 60
+"""Seconds that a driver may need to end its problems and write its manifest."""
 RAYS_BYTES = 2 * GIB
 """Memory that Ray's own processes take in a pod."""
 Objects = dict[str, dict[str, Any]]

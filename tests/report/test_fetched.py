@@ -22,7 +22,8 @@ def store(made: Path, tmp_path: Path) -> RunStore:
     store.claim()
     for label in TAKEN_APART:
         store.publish(RUN, ProblemResult.from_directory(made / label), made / label)
-    store.save_manifest(DirectoryStore(made).manifest(RUN), TAKEN_APART)
+    run = DirectoryStore(made).manifest(RUN)
+    store.update_manifest(RUN, lambda theirs: run)
     return store
 
 

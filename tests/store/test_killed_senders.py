@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documents import FILES, Make, manifest, row
+from documents import FILES, Make, manifest, row, save
 
 from runner.store import RunStore, bucket
 from runner.store.pull import pull
@@ -105,7 +105,7 @@ def test_what_a_killed_pull_has_brought_is_whole_or_not_there_and_the_next_one_b
     labels = [LABEL, "level2/gelu"]
     stored = [store.publish("one", *make(label, files=MANY)).committed for label in labels]
     rows = [row(each.result.label, each.sha256) for each in stored]
-    run = store.save_manifest(manifest(*rows), labels)
+    run = save(store, manifest(*rows))
 
     def bring(n: int) -> list[str]:
         done = pull(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documents import FILES, LARGE, Make, manifest, row
+from documents import FILES, LARGE, Make, manifest, row, save
 
 from runner.errors import StoreError
 from runner.store import Manifest, RunStore, key_layout
@@ -24,7 +24,7 @@ Pull = Callable[..., tuple[str, str]]
 def run(store: RunStore, make: Make) -> Manifest:
     """A run of one problem, stored."""
     standing = store.publish("one", *make()).committed
-    return store.save_manifest(manifest(row(LABEL, standing.sha256)), [LABEL])
+    return save(store, manifest(row(LABEL, standing.sha256)))
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_result_that_the_manifest_names_and_that_is_gone_is_missing(
     store: RunStore, run: Manifest, pulled: Pull
 ) -> None:
     lost = row("level1/lost", "0" * 64)
-    more = store.save_manifest(manifest(*run.rows, lost), [LABEL, "level1/lost"])
+    more = save(store, manifest(*run.rows, lost))
     assert pulled(more, "level1/lost") == ("missing", "result.json")
 
 
@@ -158,7 +158,7 @@ def test_a_result_that_the_manifest_does_not_name_yet_comes_too(
     store: RunStore, pulled: Pull, make: Make
 ) -> None:
     store.publish("one", *make())
-    assert pulled(store.save_manifest(manifest(), [])) == ("pulled", "")
+    assert pulled(save(store, manifest())) == ("pulled", "")
 
 
 def test_a_problem_that_was_not_committed_is_not_there(

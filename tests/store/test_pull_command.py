@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documents import FILES, LARGE, Make, manifest, row
+from documents import FILES, LARGE, Make, manifest, row, save
 
 from runner.cli import main
 from runner.store import Address, RunStore, key_layout
@@ -20,7 +20,7 @@ def store(tmp_path: Path, make: Make) -> RunStore:
     store = RunStore(Address(uri=str(tmp_path / "store")))
     store.claim()
     rows = [row(label, store.publish("one", *make(label)).committed.sha256) for label in LABELS]
-    store.save_manifest(manifest(*rows), LABELS)
+    save(store, manifest(*rows))
     return store
 
 
@@ -86,7 +86,7 @@ def test_a_disk_that_is_full_is_one_line_and_what_came_whole_stays(
     text = "0.125\n" * 1_000_000
     labels = (*LABELS, "level3/wide")
     wide = store.publish("one", *make(labels[-1], files={"weights.txt": text})).committed
-    store.save_manifest(manifest(*store.manifest("one").rows, row(labels[-1], wide.sha256)), labels)
+    save(store, manifest(*store.manifest("one").rows, row(labels[-1], wide.sha256)))
     (disk / "filling").write_bytes(bytes(30 << 20))
     advice = "free some space there, or choose another DEST"
     line = f"kdrun: {disk}/to: No space left on device; {advice}\n"

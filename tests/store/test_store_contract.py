@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import COPIED, FILES, LARGE, Make, manifest, row
+from documents import COPIED, FILES, LARGE, Make, manifest, row, save
 
+from runner.batch.cluster import no_cluster
+from runner.batch.manifest_writer import ManifestWriter
 from runner.errors import StoreError
-from runner.store import RunStore, key_layout
+from runner.store import DirectoryStore, RunStore, key_layout
 from runner.store.objects import Conflict
 from runner.store.pull import PullOutcome, pull
 from runner.store.result import hash_files
@@ -271,50 +273,35 @@ def test_a_result_of_another_problem_does_not_stand(store: RunStore, make: Make)
     assert store.find_result("one", "level1/relu") is None
 
 
-def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore) -> None:
+def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore, tmp_path: Path) -> None:
     labels = [f"level1/p{n}" for n in range(6)]
     start = threading.Barrier(2)
 
     def drive(mine: list[str]) -> None:
+        here = DirectoryStore(tmp_path / mine[0])
+        writer = ManifestWriter("one", {}, "", here, store, no_cluster(), labels)
         start.wait()
-        for n in range(len(mine)):
-            rows = [row(label) for label in mine[: n + 1]]
-            store.save_manifest(manifest(*rows, selected=6), labels)
+        for label in mine:
+            writer.add(row(label))
+            writer.save("running")
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(drive, (labels[:3], labels[3:])))
     final = store.manifest("one")
-    assert sorted(each.label for each in final.rows) == labels
+    assert [each.label for each in final.rows] == labels
     assert (final.selected, final.counts) == (6, {"passed": 6})
-
-
-def test_rows_that_are_to_be_done_again_are_forgotten_and_others_stay(store: RunStore) -> None:
-    store.save_manifest(manifest(row("level1/a"), row("level1/b"), row("level2/c")), ["level1/a"])
-    running = manifest(selected=1, state="running", finished=None)
-    final = store.save_manifest(running, ["level1/a"], forget=["level1/a"])
-    assert [each.label for each in final.rows] == ["level1/b", "level2/c"]
-    assert final.selected == 3
-
-
-def test_a_row_that_was_only_found_is_told_by_who_made_it(store: RunStore) -> None:
-    made = row("level1/a", "sha", node="far", attempts=2)
-    store.save_manifest(manifest(made), ["level1/a"])
-    found = row("level1/a", "sha", attempts=0)
-    assert store.save_manifest(manifest(found), ["level1/a"]).rows == [made]
-    redone = row("level1/a", "other", attempts=1)
-    assert store.save_manifest(manifest(redone), ["level1/a"]).rows == [redone]
 
 
 def test_runs_are_listed_oldest_first(store: RunStore) -> None:
     store.claim()
-    store.save_manifest(manifest(run_id="b"), [])
-    store.save_manifest(manifest(run_id="a"), [])
+    save(store, manifest(run_id="b"))
+    save(store, manifest(run_id="a"))
     assert store.run_ids() == ["a", "b"]
     assert {each.run_id for each in store.manifests()} == {"a", "b"}
 
 
 def test_a_run_that_is_not_there_is_named_with_those_that_are(store: RunStore) -> None:
-    store.save_manifest(manifest(), [])
+    save(store, manifest())
     with pytest.raises(StoreError, match=r"no run 'two' in .*; the last ones there: one"):
         store.manifest("two")
 
@@ -336,7 +323,7 @@ def test_a_manifest_that_cannot_be_read_is_told_and_left_as_it_is(
     with pytest.raises(StoreError, match=f"one/manifest.json: {message}"):
         store.manifest("one")
     with pytest.raises(StoreError, match=message):
-        store.save_manifest(manifest(), [])
+        save(store, manifest())
     found = store.objects.get(key)
     assert found is not None
     assert found.data == text
@@ -360,7 +347,7 @@ def test_a_conditional_write_that_is_always_too_late_ends(
 
 def test_a_run_is_pulled_as_it_was(store: RunStore, make: Make, tmp_path: Path) -> None:
     standing = store.publish("one", *make()).committed
-    store.save_manifest(manifest(row("level1/relu", standing.sha256)), ["level1/relu"])
+    save(store, manifest(row("level1/relu", standing.sha256)))
     assert pull_all(store, tmp_path / "to") == {"level1/relu": "pulled"}
     place = tmp_path / "to/level1/relu"
     files = {p.relative_to(place).as_posix(): p for p in place.rglob("*") if p.is_file()}

@@ -73,7 +73,7 @@ def test_an_opened_attention_passes_with_advice(
     run_tables.print_verdict(verified, new_console())
 
     said = f"{ATTENTION}: {OPENED}, unless something else reads the softmax"
-    assert verified.record.reason is None
+    assert verified.answer.reason is None
     assert verified.to_json()["status"] == "passed"
     assert verified.to_json()["advice"] == [said]
     printed = capsys.readouterr().out.splitlines()

@@ -1,7 +1,7 @@
-"""Does one problem's work inside its child process and returns a record of how it ended.
+"""Does one problem's work inside its child process and answers how it ended.
 
-Every public entry point takes a task as JSON and returns a record as JSON. Errors of a problem
-become records; only the end of the process itself is left to the parent to notice. Importing this
+Every public entry point takes a task as JSON and returns an answer as JSON. Errors of a problem
+become answers; only the end of the process itself is left to the parent to notice. Importing this
 file imports torch and the whole engine, so only the fork server does so.
 """
 
@@ -15,10 +15,20 @@ from typing import Literal
 
 import torch
 
+from runner.batch.child.answer import (
+    Answer,
+    EstimateAnswer,
+    FactsAnswer,
+    FailureAnswer,
+    FailureCause,
+    VerdictAnswer,
+    describe_problem_error,
+    request_more_memory,
+)
 from runner.batch.child.device import find_device
 from runner.batch.child.fork_server import allow_memory
 from runner.batch.child.input_repair import rewrite_inputs
-from runner.batch.child.task import Record, Task, record_from_error, request_more_memory
+from runner.batch.child.task import Task
 from runner.batch.child.tree_backfill import backfill_tree
 from runner.batch.machine import GIB, resident_bytes
 from runner.batch.memory_request import (
@@ -28,13 +38,20 @@ from runner.batch.memory_request import (
     request_with_margin,
 )
 from runner.emit.decomposition import capture_graph, write_decomposition
-from runner.errors import DecompositionError, KdrunError, ProblemError, UsageError
+from runner.errors import (
+    DecompositionError,
+    KdrunError,
+    ProblemError,
+    UsageError,
+    comes_from_full_disk,
+)
 from runner.graph import estimate_problem as capture_and_estimate
 from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
 from runner.problems import Problem, is_out_of_memory, read_problem, suggest_init
 from runner.prompts.brief import MOST_FINDINGS
 from runner.prompts.fact_collection import collect_facts
+from runner.statuses import Status
 from runner.store.result import Figures
 from runner.tree.document import Tree
 from runner.verify import VerifyOptions, write_reports
@@ -54,13 +71,13 @@ SMALL_OPERATIONS = 8
 
 
 def estimate(argument: str) -> str:
-    """Capture a problem and return a record with its memory forecast; nothing is computed."""
+    """Capture a problem and return the answer with its memory forecast; nothing is computed."""
 
-    def body(task: Task, stages: Stages) -> Record:
+    def body(task: Task, stages: Stages) -> Answer:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            return Record(status="passed", forecast=forecast_memory(problem, task.options.mode))
+            return EstimateAnswer(forecast=forecast_memory(problem, task.options.mode))
 
     return _run_body(argument, body)
 
@@ -98,13 +115,13 @@ def _forecast_from_estimate(problem: Problem, estimated: Estimate) -> Forecast:
 
 
 def facts(argument: str) -> str:
-    """Capture a problem and return a record with the facts that a decomposer's brief states."""
+    """Capture a problem and return the answer with the facts that a decomposer's brief states."""
 
-    def body(task: Task, stages: Stages) -> Record:
+    def body(task: Task, stages: Stages) -> Answer:
         with stages("load"):
             problem = read_problem(task.problem)
         with stages("capture"):
-            return Record(status="passed", facts=collect_facts(problem, task.options.mode))
+            return FactsAnswer(facts=collect_facts(problem, task.options.mode))
 
     return _run_body(argument, body)
 
@@ -112,7 +129,7 @@ def facts(argument: str) -> str:
 def decompose(argument: str) -> str:
     """Decompose a problem into `task.build_directory`, and verify the result."""
 
-    def body(task: Task, stages: Stages) -> Record:
+    def body(task: Task, stages: Stages) -> Answer:
         device = find_device(task.options.device)
         with stages("load"):
             problem = read_problem(task.problem)
@@ -134,12 +151,13 @@ def decompose(argument: str) -> str:
         )
         needed_bytes, _ = plan_memory(tree, task.most_memory_bytes, device)
         if needed_bytes > task.memory_bytes:
-            return Record(
+            may_fit = needed_bytes <= task.most_memory_bytes
+            return FailureAnswer(
                 status="too_large",
                 reason=describe_shortage(needed_bytes, task.most_memory_bytes),
                 stage="verify",
+                cause=FailureCause.OUT_OF_MEMORY if may_fit else None,
                 forecast=memory_forecast,
-                out_of_memory=needed_bytes <= task.most_memory_bytes,
             )
         # Convolutions allocate scratch memory that they never touch; it costs the machine nothing.
         allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
@@ -149,12 +167,12 @@ def decompose(argument: str) -> str:
             task.memory_bytes, request_with_margin(memory_forecast.expected_bytes)
         )
         task = task.model_copy(update={"memory_bytes": used_limit_bytes})
-        record = _verify_and_record(task, stages, task.build_directory, device, problem)
-        if record.given_bad_inputs:
+        answer = _verify_directory(task, stages, task.build_directory, device, problem)
+        if isinstance(answer, VerdictAnswer) and answer.given_bad_inputs:
             with stages("decompose"):
-                rewrite_inputs(problem, graph, task.build_directory, record.given_bad_inputs)
-            record = _verify_and_record(task, stages, task.build_directory, device, problem)
-        return record.model_copy(update={"forecast": memory_forecast})
+                rewrite_inputs(problem, graph, task.build_directory, answer.given_bad_inputs)
+            answer = _verify_directory(task, stages, task.build_directory, device, problem)
+        return answer.model_copy(update={"forecast": memory_forecast})
 
     return _run_body(argument, body)
 
@@ -162,9 +180,9 @@ def decompose(argument: str) -> str:
 def verify(argument: str) -> str:
     """Verify the decomposition in `task.directory`, without writing to it."""
 
-    def body(task: Task, stages: Stages) -> Record:
+    def body(task: Task, stages: Stages) -> Answer:
         device = find_device(task.options.device)
-        return _verify_and_record(task, stages, task.directory, device, write=False)
+        return _verify_directory(task, stages, task.directory, device, write=False)
 
     return _run_body(argument, body)
 
@@ -172,19 +190,18 @@ def verify(argument: str) -> str:
 def judge(argument: str) -> str:
     """Verify a decomposer's delivery in `task.build_directory`, and write the verdicts there."""
 
-    def body(task: Task, stages: Stages) -> Record:
-        record = _verify_and_record(
-            task, stages, task.build_directory, find_device(task.options.device)
-        )
-        if record.status == "passed":
+    def body(task: Task, stages: Stages) -> Answer:
+        device = find_device(task.options.device)
+        answer = _verify_directory(task, stages, task.build_directory, device)
+        if answer.status == "passed":
             with stages("describe"):
                 backfill_tree(task.build_directory, task.options.mode)
-        return record
+        return answer
 
     return _run_body(argument, body)
 
 
-def _verify_and_record(
+def _verify_directory(
     task: Task,
     stages: "Stages",
     directory: Path,
@@ -192,8 +209,8 @@ def _verify_and_record(
     problem: Problem | None = None,
     *,
     write: bool = True,
-) -> Record:
-    """Verify a directory and return the record of its verdicts.
+) -> VerdictAnswer | FailureAnswer:
+    """Verify a directory and return the verdict, or why there is none.
 
     `problem` is the problem that kdrun itself decomposed into the directory; None if somebody else
     wrote the directory. With `write`, the reports are written into the directory.
@@ -210,14 +227,14 @@ def _verify_and_record(
         if streamed and problem is None:
             shortage = describe_shortage(tree.metadata.estimated_peak_bytes, task.most_memory_bytes)
             reason = f"{shortage}; weights are streamed only where kdrun has just written the files"
-            return Record(status="too_large", reason=reason, stage="verify")
+            return FailureAnswer(status="too_large", reason=reason, stage="verify")
         apart_bytes = _COPIES_WHEN_APART * tree.metadata.estimated_peak_bytes
         if problem is None and apart_bytes > task.memory_bytes:
             reason = (
                 f"{describe_shortage(apart_bytes, task.most_memory_bytes)}"
                 ": several processes hold the model"
             )
-            return Record(status="too_large", reason=reason, stage="verify")
+            return FailureAnswer(status="too_large", reason=reason, stage="verify")
     with stages("verify"):
         torch.empty(0, device=device)  # Initialise the device before a component's file runs.
         options = VerifyOptions(
@@ -241,7 +258,7 @@ def _verify_and_record(
         if write:
             write_reports(directory, verification)
     has_failed = verification.status != "passed"
-    return Record(
+    return VerdictAnswer(
         status=verification.status,
         reason=(verification.first_failure or "a gate did not pass") if has_failed else None,
         stage=stages.current_stage if has_failed else None,
@@ -289,48 +306,48 @@ class Stages:
             os._exit(0)
 
 
-def _run_body(argument: str, body: Callable[[Task, Stages], Record]) -> str:
-    """Run `body` and return its record as JSON; every exception becomes a record."""
+def _run_body(argument: str, body: Callable[[Task, Stages], Answer]) -> str:
+    """Run `body` and return its answer as JSON; every exception becomes an answer."""
     task = Task.model_validate_json(argument)
     torch.set_num_threads(task.threads)
     stages = Stages(task.stage_file)
     try:
-        record = body(task, stages)
-    except ProblemError as error:
-        record = record_from_error(error, stages.current_stage)
+        answer = body(task, stages)
+    except Exception as error:
+        answer = _describe_error(error, task, stages.current_stage)
+    stages.end_forked_copy()
+    measured = {"seconds": stages.seconds, "figures": stages.figures}
+    return answer.model_copy(update=measured).model_dump_json()
+
+
+def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
+    """Return the answer for an error; print the traceback if it is none that kdrun raises."""
+    cause = FailureCause.DISK_FULL if comes_from_full_disk(error) else None
+    status: Status = "failed"
+    if isinstance(error, ProblemError):
+        answer = describe_problem_error(error, stage)
         if task.named and (example := suggest_init(task.named, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
-            record = record.model_copy(update=missing)
-    except UsageError as error:
-        refusal = str(error)
-        record = Record(
-            status="failed", reason=refusal, stage=stages.current_stage, refused=refusal
-        )
-    except KdrunError as error:
-        record = Record(status="failed", reason=str(error), stage=stages.current_stage)
-    except Exception as error:
+            return answer.model_copy(update=missing | {"cause": FailureCause.MISSING})
+        return answer
+    if isinstance(error, UsageError):
+        reason, cause = str(error), FailureCause.REFUSED
+    elif isinstance(error, KdrunError):
+        reason = str(error)
+    else:
         traceback.print_exc()  # The log keeps the full traceback.
         if isinstance(error.__cause__ or error, torch.OutOfMemoryError):  # on an accelerator
             message = str(error).partition("\n")[0]
-            reason = f"needs more memory than the device has free: {message}"
-            record = Record(status="too_large", reason=reason, stage=stages.current_stage)
+            status, reason = "too_large", f"needs more memory than the device has free: {message}"
         elif is_out_of_memory(error):
-            record = Record(
-                status="too_large",
-                reason=f"needs more than {task.memory_bytes / GIB:.1f} GiB "
-                f"in {stages.current_stage!r}" + describe_largest_node(task.most_memory_bytes),
-                stage=stages.current_stage,
-                out_of_memory=True,
+            status, cause = "too_large", FailureCause.OUT_OF_MEMORY
+            reason = (
+                f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stage!r}"
+                + describe_largest_node(task.most_memory_bytes)
             )
         else:
-            record = Record(
-                status="failed",
-                reason=_describe_defect(error, stages.current_stage),
-                stage=stages.current_stage,
-            )
-    stages.end_forked_copy()
-    measured = {"seconds": stages.seconds, "figures": stages.figures}
-    return record.model_copy(update=measured).model_dump_json()
+            reason = _describe_defect(error, stage)
+    return FailureAnswer(status=status, reason=reason, stage=stage, cause=cause)
 
 
 def _describe_defect(error: Exception, stage: str) -> str:

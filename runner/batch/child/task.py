@@ -1,17 +1,11 @@
-"""Defines the task that a problem's child process receives and the record that it returns."""
+"""Defines the task that a problem's child process receives."""
 
 from pathlib import Path
-from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
-from runner.batch.machine import GIB
-from runner.batch.memory_request import Forecast, MemoryRequest
-from runner.errors import CaptureError, MissingError, ProblemError
-from runner.prompts import Facts
-from runner.statuses import Status
 from runner.store.objects import Address
-from runner.store.result import Document, Figures, RunOptions
+from runner.store.result import Document, RunOptions
 
 STAGE_FILE = "stage"
 """File in a task's scratch directory that names the stage its child is in."""
@@ -73,67 +67,3 @@ class Task(Document):
     @property
     def stage_file(self) -> Path:
         return self.scratch / STAGE_FILE
-
-
-class Record(Document):
-    """Answer of a child that ended by itself."""
-
-    status: Status
-    reason: str | None = None
-    stage: str | None = None
-    out_of_memory: bool = False
-    """Whether the child reached its memory limit; a higher one, if a node has it, may help."""
-    forecast: Forecast | None = None
-    """Memory that the problem is expected to need; None if its program was not captured."""
-    asks_for_more: bool = False
-    """Whether the child stopped because `memory_bytes` was a guess below its forecast."""
-    disk_full: bool = False
-    """Whether the disk was full without the child's doing; on another disk it may pass."""
-    refused: str | None = None
-    """Reason why this machine cannot do the task, such as a missing GPU; None if it can."""
-    missing: str | None = None
-    """Message about the module or argument that the problem file lacks; None if it lacks none."""
-    hint: str | None = None
-    """Advice for `missing`."""
-    figures: Figures | None = None
-    bitwise_equal: bool | None = None
-    max_diff: float | None = None
-    health: list[str] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    peak_device_bytes: int | None = None
-    seconds: dict[str, float] = Field(default_factory=dict)
-    verification: dict[str, Any] | None = None
-    """Full verdicts as JSON; present only in the answer of `verify`."""
-    findings: list[str] = Field(default_factory=list)
-    """First few failures, one line each."""
-    given_bad_inputs: frozenset[str] = frozenset()
-    """Component files whose own random inputs gave NaN or raised, if nothing else failed."""
-    facts: Facts | None = None
-    """Facts about the problem's program; present only in the answer of `facts`."""
-
-
-def record_from_error(error: ProblemError, stage: str) -> Record:
-    """Return the record for a problem that cannot be loaded, run or captured."""
-    return Record(
-        status="failed" if isinstance(error, CaptureError) else "error",
-        reason=f"{error.reason}; {error.hint}" if error.hint else error.reason,
-        stage=stage,
-        missing=error.missing if isinstance(error, MissingError) else None,
-        hint=error.hint if isinstance(error, MissingError) else None,
-    )
-
-
-def request_more_memory(task: Task, forecast: Forecast) -> Record | None:
-    """Return a record that asks for more memory if the task's guess is too small, else None."""
-    guess = MemoryRequest(task.memory_bytes, task.most_memory_bytes)
-    expected_bytes = forecast.expected_bytes
-    wanted_bytes = guess.for_model(expected_bytes, 0, forecast.weights_bytes).granted_bytes
-    if task.sized or wanted_bytes <= task.memory_bytes:
-        return None
-    return Record(
-        status="too_large",
-        reason=f"asks for {wanted_bytes / GIB:.1f} GiB",
-        stage="capture",
-        asks_for_more=True,
-        forecast=forecast,
-    )

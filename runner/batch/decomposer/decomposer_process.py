@@ -60,7 +60,7 @@ def select_decomposer(settings: Settings) -> Decomposer | None:
         if settings.decomposer_on_failure:
             raise UsageError("--decomposer-on-failure: no --decomposer", hint="name its command")
         return None
-    if settings.address is None and settings.on_cluster is None:
+    if settings.address is None:
         program = shlex.split(settings.decomposer)[0]
         if "{" not in program and shutil.which(program, path=_search_path()) is None:
             raise UsageError(f"--decomposer: {program}: not found", hint="is it in PATH?")

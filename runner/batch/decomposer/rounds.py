@@ -9,8 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runner.batch.child.answer import (
+    Answer,
+    FactsAnswer,
+    FailureAnswer,
+    FailureCause,
+    failure_cause,
+    request_more_memory,
+)
 from runner.batch.child.problem_logs import hide_credentials
-from runner.batch.child.task import Record, Task, request_more_memory
+from runner.batch.child.task import Task
 from runner.batch.decomposer import decomposer_process, delivery
 from runner.batch.machine import resident_bytes
 from runner.batch.memory_request import Forecast, describe_shortage
@@ -45,19 +53,20 @@ def decompose(task: Task, log: Path, run_child: "ChildRunner") -> "Attempt":
     started_s = time.monotonic()
     if decomposer.on_failure:
         computed = run_child("decompose", task, log)
-        if computed.record.status not in FALLBACK_STATUSES or computed.record.out_of_memory:
+        lacked_memory = failure_cause(computed.answer) is FailureCause.OUT_OF_MEMORY
+        if computed.answer.status not in FALLBACK_STATUSES or lacked_memory:
             return computed
     else:
         log.unlink(missing_ok=True)
     round_loop = _RoundLoop(task, decomposer, log, run_child, started_s)
     facts_attempt = run_child("facts", task, round_loop.part_log)
     round_loop.append_part_log("the facts for the brief")
-    record = round_loop.run_rounds(facts_attempt.record)
-    if record is None:
+    answer = round_loop.run_rounds(facts_attempt.answer)
+    if answer is None:
         return facts_attempt
     return facts_attempt.model_copy(
         update={
-            "record": record,
+            "answer": answer,
             "peak_memory_bytes": round_loop.peak_bytes,
             "decomposer": round_loop.summarize(),
         }
@@ -88,38 +97,43 @@ class _RoundLoop:
         self.figures: Figures | None = None
         self.peak_bytes: int | None = None
 
-    def run_rounds(self, facts_record: Record) -> Record | None:
-        """Run the rounds and return the last one's record; None if the problem itself is broken."""
-        if facts_record.status == "error":
+    def run_rounds(self, facts_answer: Answer) -> Answer | None:
+        """Run the rounds and return the last one's answer; None if the problem itself is broken."""
+        if facts_answer.status == "error":
             return None
-        facts = facts_record.facts or Facts(
-            capture=None, reason=facts_record.reason or facts_record.status
-        )
+        if isinstance(facts_answer, FactsAnswer):
+            facts = facts_answer.facts
+        else:
+            facts = Facts(capture=None, reason=facts_answer.reason or facts_answer.status)
         limit_bytes = self.task.memory_bytes
         forecast = Forecast(forward_bytes=facts.peak_bytes or 0, process_bytes=resident_bytes())
         if larger_request := request_more_memory(self.task, forecast):
             return larger_request
         if facts.peak_bytes is not None and facts.peak_bytes > limit_bytes:
             reason = describe_shortage(facts.peak_bytes, self.task.most_memory_bytes)
-            return Record(
-                status="too_large", reason=reason, stage="facts", seconds=facts_record.seconds
+            return FailureAnswer(
+                status="too_large", reason=reason, stage="facts", seconds=facts_answer.seconds
             )
-        self.seconds = facts_record.seconds | self.seconds
+        self.seconds = facts_answer.seconds | self.seconds
         source, brief, problem = self._prepare(facts)
-        record = Record(status="timeout", reason="no time was left for a round", stage="decomposer")
+        answer: Answer = FailureAnswer(
+            status="timeout", reason="no time was left for a round", stage="decomposer"
+        )
         for number in range(1, self.decomposer.rounds + 1):
             remaining_s = self.deadline - time.monotonic()
             share_s = remaining_s / (self.decomposer.rounds - number + 1) * COMMAND_SHARE
             if share_s < MIN_ROUND_S:
                 break
-            record, may_improve = self._run_round(number, share_s, source, facts, brief, problem)
+            answer, may_improve = self._run_round(number, share_s, source, facts, brief, problem)
+            lacked_memory = failure_cause(answer) is FailureCause.OUT_OF_MEMORY
             # For a captured problem the memory was computed; otherwise it was a guess.
-            lacked_memory = facts.capture is None and record.out_of_memory
-            record = record.model_copy(update={"out_of_memory": lacked_memory})
-            has_ended = record.status in {"passed", "error"}
+            if lacked_memory and facts.capture is not None:
+                lacked_memory = False
+                answer = answer.model_copy(update={"cause": None})
+            has_ended = answer.status in {"passed", "error"}
             if has_ended or (lacked_memory and self.task.may_grow) or not may_improve:
                 break
-        return record.model_copy(update={"figures": self.figures, "seconds": self.seconds})
+        return answer.model_copy(update={"figures": self.figures, "seconds": self.seconds})
 
     def summarize(self) -> Decomposed:
         """Return the decomposer's command and rounds for the result and the manifest."""
@@ -164,8 +178,8 @@ class _RoundLoop:
         facts: Facts,
         brief: Brief,
         problem: Path,
-    ) -> tuple[Record, bool]:
-        """Run one round; return its record and whether another round may do better."""
+    ) -> tuple[Answer, bool]:
+        """Run one round; return its answer and whether another round may do better."""
         stage = f"decomposer: round {number} of {self.decomposer.rounds}"
         self.task.stage_file.write_text(stage, encoding="utf-8")
         findings = self.rounds[-1].findings if self.rounds else []
@@ -186,74 +200,75 @@ class _RoundLoop:
         outcome = decomposer_process.run_in_child(
             command, self.command_directory, self.part_log, share_s
         )
-        offences = [f"rules: the command {fault}" for fault in guard.collect_offences()]
+        faults = [f"the command {offence}" for offence in guard.collect_offences()]
         self.append_part_log(
             f"round {number} of {self.decomposer.rounds}: {self.decomposer.command}"
         )
         self.seconds["decomposer"] = round(self.seconds["decomposer"] + outcome.seconds, 3)
-        faults = delivery.copy_delivery(self.output, self.task.build_directory, source)
-        is_missing = bool(faults) and not self._has_delivery()
-        all_faults = [*offences, *(f"rules: {fault}" for fault in faults)]
-        if is_missing:
-            record = self._record_missing_delivery(outcome, all_faults)
+        delivery_faults = delivery.copy_delivery(self.output, self.task.build_directory, source)
+        faults += delivery_faults
+        answer: Answer
+        if delivery_faults and not self._has_delivery():
+            answer = self._describe_missing_delivery(outcome, faults)
         else:
             self.figures = delivery.complete_tree(self.task.build_directory, source, facts)
-            record = self._judge_delivery(number, all_faults, outcome)
-        verify_s = record.seconds.get("verify", 0.0)
+            answer = self._judge_delivery(number, faults, outcome)
+        verify_s = answer.seconds.get("verify", 0.0)
         self.rounds.append(
             Round(
-                status=record.status,
-                findings=record.findings,
+                status=answer.status,
+                findings=answer.findings,
                 ended=outcome.how,
                 command_s=outcome.seconds,
                 verify_s=verify_s,
             )
         )
-        return record, outcome.started
+        return answer, outcome.started
 
     def _has_delivery(self) -> bool:
         files = (path for path in self.task.build_directory.rglob("*") if path.is_file())
         return any(path != self.task.build_directory / delivery.ORIGINAL for path in files)
 
-    def _record_missing_delivery(
+    def _describe_missing_delivery(
         self, outcome: decomposer_process.CommandOutcome, faults: list[str]
-    ) -> Record:
-        """Return the record of a round in which nothing was delivered."""
+    ) -> FailureAnswer:
+        """Return the answer of a round in which nothing was delivered."""
         command_end = f"the decomposer {outcome.how}" if outcome.how else "the decomposer ended"
-        fault = faults[0].removeprefix("rules: ")
+        fault = faults[0]
         reason = (
             f"{command_end}; {fault}"
             if outcome.started and fault not in command_end
             else command_end
         )
-        return Record(
+        return FailureAnswer(
             status="timeout" if outcome.timed_out else "failed",
             reason=reason,
             stage="decomposer",
-            findings=[reason, *faults[1:]],
+            findings=[reason, *map(_format_fault, faults[1:])],
         )
 
     def _judge_delivery(
         self, number: int, faults: list[str], outcome: decomposer_process.CommandOutcome
-    ) -> Record:
-        """Verify the delivery in a child and return a record that also contains `faults`."""
+    ) -> Answer:
+        """Verify the delivery in a child and return an answer that also contains `faults`."""
         remaining_s = max(MIN_ROUND_S, self.deadline - time.monotonic())
         task = self.task.model_copy(update={"timeout_s": remaining_s})
         attempt = self.run_child("judge", task, self.part_log)
         self.append_part_log(f"verdict {number} of {self.decomposer.rounds}")
         self.peak_bytes = max(self.peak_bytes or 0, attempt.peak_memory_bytes or 0)
-        record = attempt.record
-        verify_s = record.seconds.get("verify", 0.0)
+        answer = attempt.answer
+        verify_s = answer.seconds.get("verify", 0.0)
         self.seconds["verify"] = round(self.seconds["verify"] + verify_s, 3)
-        findings = [*faults, *(record.findings or ([record.reason] if record.reason else []))]
-        if record.status == "passed" and faults:
-            record = record.model_copy(update={"status": "failed", "stage": "decomposer"})
-        if record.status == "passed":
-            return record
+        fault_findings = list(map(_format_fault, faults))
+        findings = fault_findings + (answer.findings or ([answer.reason] if answer.reason else []))
+        if answer.status == "passed" and not faults:
+            return answer
+        if answer.status == "passed":
+            answer = answer.model_copy(update={"status": "failed", "stage": "decomposer"})
         if outcome.how:
             findings.append(f"the command {outcome.how}")
-        reason = faults[0] if faults else record.reason
-        return record.model_copy(
+        reason = fault_findings[0] if faults else answer.reason
+        return answer.model_copy(
             update={"reason": reason, "findings": findings[: MOST_FINDINGS + 1]}
         )
 
@@ -267,3 +282,8 @@ class _RoundLoop:
             log.write(f"--- {title}\n".encode())
             log.write(self.part_log.read_bytes())
         self.part_log.unlink()
+
+
+def _format_fault(fault: str) -> str:
+    """Return a fault of a delivery as a finding; the gates' findings begin with theirs, too."""
+    return f"rules: {fault}"

@@ -29,8 +29,8 @@ from runner.emit.code.literals import (
     decimal,
     literal,
 )
-from runner.emit.code.operator_spellings import IN_PLACE, spellings
 from runner.graph.ir import CPU, DEVICE, Arg, Operation, Ref, Symbol
+from runner.graph.operator_table import find_operator
 
 __all__ = ["ATOM", "Expression", "literal", "spell", "subscript"]
 
@@ -83,6 +83,16 @@ _SINGLE = {"dim", "dims", "shifts", "output_size"}
 _NEVER_SINGLE = {"squeeze.dims", "any.dims", "all.dims", "tile.default", "permute.default"}
 # For these, a tuple is written as a list, as people do.
 _LISTS = {"split_sizes"}
+_IN_PLACE = """
+    abs_ add_ addcdiv_ addcmul_ addmm_ bernoulli_ bitwise_and_ bitwise_not_ bitwise_or_ cauchy_
+    ceil_ clamp_ clamp_max_ clamp_min_ copy_ cos_ cumsum_ cumprod_ div_ erf_ erfinv_ exp_ expm1_
+    exponential_ fill_ fill_diagonal_ floor_ floor_divide_ fmod_ frac_ geometric_ index_add_
+    index_copy_ index_fill_ index_put_ lerp_ log_ log_normal_ logical_and_ logical_not_
+    logical_or_ masked_fill_ masked_scatter_ mul_ neg_ normal_ pow_ random_ reciprocal_ relu_
+    remainder_ resize_ round_ rsqrt_ scatter_ scatter_add_ sigmoid_ sign_ sin_ sqrt_ square_
+    squeeze_ sub_ t_ tan_ tanh_ transpose_ tril_ triu_ trunc_ uniform_ unsqueeze_ zero_
+"""
+"""In-place methods of tensors that take the operator's arguments in the operator's order."""
 
 
 def spell(
@@ -236,7 +246,8 @@ def _parse_spelling(row: str) -> _Spelling:
 def _spell_from_table(
     op: Operation, arguments: dict[str, Arg], value: Value, device: str | None = None
 ) -> Expression | None:
-    for row_text in spellings().get(op.target, ()):
+    overload = op.target.removeprefix(f"{op.name}.")
+    for row_text in find_operator(op.name).calls.get(overload, ()):
         expression = _spell_call(op, _parse_spelling(row_text), dict(arguments), value, device)
         if expression is not None:
             return expression
@@ -351,7 +362,7 @@ def _spell_sign(op: Operation, arguments: dict[str, Arg], value: Value) -> Expre
 
 
 def _spell_in_place(op: Operation, value: Value) -> Expression:
-    if op.name not in IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
+    if op.name not in _IN_PLACE.split() or not op.args or not isinstance(op.args[0], (Ref, Symbol)):
         return _spell_by_own_name(op, value)
     texts = [_in_place_argument(op, arg, value).text for arg in op.args[1:]]
     texts += [f"{name}={_in_place_argument(op, arg, value).text}" for name, arg in op.kwargs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from runner.problems import (
     Problem,
     author_code,
     check_outputs,
+    find_tensors,
     load_problem,
     seed,
-    to_plain_containers,
 )
 
 
@@ -91,18 +91,7 @@ def _recording_hook(path: str, calls: list[ModuleCall]) -> Callable[..., None]:
 
 
 def _specs(value: Any) -> tuple[TensorSpec, ...]:
-    return tuple(map(_spec, _tensors(to_plain_containers(value))))
-
-
-def _tensors(value: Any) -> Iterable[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _tensors(item)
+    return tuple(map(_spec, find_tensors(value)))
 
 
 def _spec(tensor: torch.Tensor) -> TensorSpec:

@@ -1,1 +1,0 @@
-"""Sends a run to a cluster as a Ray job, which goes on when its sender is gone."""
