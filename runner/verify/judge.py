@@ -19,7 +19,6 @@ from runner.verify.gates.parent_source import dump_code, import_fault, parse_fil
 from runner.verify.gates.power import PowerGate
 from runner.verify.gates.self_test import (
     SelfTests,
-    documented_inputs,
     run_self_test,
     settle_not_finite,
 )
@@ -117,7 +116,7 @@ def _judge(
         with findings.time_gate("step"):
             step_gate = StepGate(files, layout, runner, disk_cache, tests, power, findings)
             root = layout.tree.root.path if layout.tree else None
-            for step in layout.steps:
+            for step in layout.steps if not trusted else ():
                 # The root's step runs after the original, in the composition.
                 if step.parent != root:
                     step_gate.judge(step)
@@ -147,7 +146,9 @@ def _judge(
                 files, layout, runner, disk_cache, tests, power, step_gate, findings
             )
             composition.judge(
-                lambda: run_self_tests(sorted(path for path in delayed_tests if path != root)),
+                lambda: run_self_tests(
+                    path for path in layout.components if path in delayed_tests and path != root
+                ),
                 missing_packages,
             )
         with findings.time_gate("step"):
@@ -222,26 +223,15 @@ def _missing_packages(path: Path) -> frozenset[str]:
 def _find_delayed_self_tests(layout: Layout, runner: ForwardRunner) -> set[str]:
     """Return components whose self-test waits for the composition, which may replace it.
 
-    These are the root, and those of its kernels that may take the author's inputs: where they do,
-    the run in the composition is their self-test. A root that is a kernel runs by itself where it
-    is going to be mutated, since a tensor that it retains for its next call could not be detected
-    otherwise. So does every kernel in a directory that somebody else wrote.
+    In files that kdrun has just written, these are all. In others', each runs by itself, and the
+    root on the author's inputs, unless it is a kernel. A root that is a kernel runs by itself where
+    it is going to be mutated, too: a tensor that it retains could not be detected otherwise.
     """
-    root = layout.tree.root if layout.tree else None
-    step = layout.step_of(root.path) if root else None
-    runs_alone = runner.options.power or runner.standalone
-    if root is None or step is None:
-        kernel = root is not None and layout.is_kernel(root.path)
-        return {root.path} if root is not None and kernel and not runs_alone else set()
-    if runner.standalone:
-        return {root.path}
-    inputs = set(documented_inputs(root))
-    kernels = {path for path in step.children.values() if path and layout.is_kernel(path)}
-    return {root.path} | {
-        path
-        for path in kernels
-        if any(set(documented_inputs(n)) <= inputs for n in layout.nodes(path))
-    }
+    root = layout.tree.root.path if layout.tree else None
+    delayed = {root} if runner.standalone else {root, *layout.components}
+    if root and layout.is_kernel(root) and (runner.standalone or runner.options.power):
+        delayed.remove(root)
+    return {path for path in delayed if path}
 
 
 def _judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> None:

@@ -140,14 +140,14 @@ class CompositionGate:
             with foreign_code("the composition", self.runner.directory):
                 total = self._compare(problem)
         except CannotJudge as error:
-            self._root.close_step()
+            self.steps.finish()
             findings.record_broken("composition", MODEL, str(error))
             for gate in ("rules", "weights", "coverage"):
                 component = COMPOSITION_TEST if gate == "rules" else MODEL
                 if not findings.has_verdict(gate, component):
                     findings.record_broken(gate, component, f"the composition did not run: {error}")
             return
-        self._root.close_step()
+        self.steps.finish()
         findings.composition = total
         if not findings.has_verdict("composition", MODEL):
             findings.record_comparison("composition", MODEL, total)
@@ -227,7 +227,7 @@ class CompositionGate:
             runner.standalone.record_map(None, mapping, files)
         recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
         reused_kernels = {
-            file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
+            file for _, file in kernels.values() if self.steps.self_test_reuse.needs_self_test(file)
         }
         actual, composed_run = self._run_composed(
             composed_model, kernels, parameters, inputs, trial, recording
@@ -268,10 +268,11 @@ class CompositionGate:
                 ),
                 recording,
             )
-        if reused_kernels and recording is None:
+        if composed_run and recording is None:
             del actual
-            for component in sorted(reused_kernels):
-                findings.record_verdict("rules", component, self._watch.retained_tensor_fault())
+            for component in sorted(filter(self.layout.is_kernel, self.tests.reused)):
+                fault = self._watch.retained_tensor_fault(component)
+                findings.record_verdict("rules", component, fault)
         return difference
 
     def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
@@ -375,7 +376,7 @@ class CompositionGate:
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
-            self._root.self_test_reuse.watch_kernels(modules, names, model_inputs, repeated=False),
+            self.steps.self_test_reuse.watch_components(modules, names, watch),
             recording.record_calls() if recording else nullcontext(),
             watch.watch_components(
                 kernels, names, frozenset(self.tests.not_finite) | suspect_kernels

@@ -11,7 +11,7 @@ from typing import Any
 from runner.tree.document import ROOT
 from runner.verify.findings import Findings
 from runner.verify.gates.compare import COMPOSITION, are_identical, compare_with_control
-from runner.verify.gates.nested_steps import LoadedStep
+from runner.verify.gates.nested_steps import ParentRun
 from runner.verify.gates.operation_identity import meta_of
 from runner.verify.gates.self_test import (
     ComponentFile,
@@ -22,7 +22,7 @@ from runner.verify.gates.self_test import (
     note_contract,
     run_self_test,
 )
-from runner.verify.gates.steps import ParentRun, StepGate
+from runner.verify.gates.steps import StepGate
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
@@ -39,7 +39,6 @@ from runner.verify.runtime.disk_cache import DiskCache, size_of
 from runner.verify.runtime.output_leaves import is_tensor, leaves, tensors
 from runner.verify.runtime.random_blocks import DifferentDrawError
 from runner.verify.runtime.runner import ForwardRunner, Inputs, SharedInputs
-from runner.verify.runtime.self_test_reuse import SelfTestReuse
 
 
 class RootGate:
@@ -60,8 +59,7 @@ class RootGate:
         self._node = layout.tree.nodes[ROOT] if layout.tree else None
         self._component: ComponentFile | None = None
         self._has_same_inputs = False
-        self._loaded_step: LoadedStep | None = None
-        self.self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
+        self.self_test_reuse = steps.self_test_reuse
 
     def judge_own_inputs(self, inputs: SharedInputs) -> None:
         """Judge the root's own inputs; run its self-test now if they are not the author's.
@@ -135,15 +133,9 @@ class RootGate:
         step = self.layout.step_of(component.path)
         if step is None or self.findings.has_verdict("step", step.folder):
             return
-        with self.findings.time_gate("step"), self.steps.record_failure(step):
-            if self._loaded_step is None:
-                self._loaded_step = self.steps.load_step(step)
-            self.steps.compare_trial(self._loaded_step, run, trial)
-
-    def close_step(self) -> None:
-        """Record the verdict on its step after the last trial."""
-        if self._loaded_step is not None:
-            self.steps.finish_step(self._loaded_step)
+        with self.findings.time_gate("step"):
+            self.steps.begin_trial(trial)
+            self.steps.judge_run(step, run, trial)
 
     def _run(
         self,
@@ -178,9 +170,7 @@ class RootGate:
         else:
             stored = self.disk_cache.store(actual)
         buffers = copy_buffers(model) if self.runner.options.mode == "train" else {}
-        return ParentRun(
-            root_inputs, stored, root_weights, root_table, buffers, observation, repeated=False
-        )
+        return ParentRun(root_inputs, stored, root_weights, root_table, buffers, observation)
 
     def _convert_inputs(self, component: ComponentFile, inputs: Inputs) -> Inputs:
         """Return the author's inputs in the component's form: only tensors, or all arguments."""

@@ -62,6 +62,8 @@ class SelfTests:
     """Component -> reason; the original's values decide whether it is a fault."""
     unread_weights: dict[str, frozenset[str]] = field(default_factory=dict)
     """Kernel -> names of its weights that reach no output of its own."""
+    reused: set[str] = field(default_factory=set)
+    """Components whose run in a parent was their self-test."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,9 +238,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Return whether a tensor is empty, or an operation such as zeros_like took its shape."""
         return not tensor.numel() or self._storage_number(tensor) in self._shapes_read
 
-    def retained_tensor_fault(self) -> str | None:
-        """Return a fault if a tensor of the forward is still alive after its output is freed."""
-        result_storages = {number for event in self.trace.events for number in event.writes}
+    def retained_tensor_fault(self, component: str | None = None) -> str | None:
+        """Return a fault if a tensor of the forward is still alive after its output is freed.
+
+        `component`: the component whose tensors are meant, if components were watched.
+        """
+        events = (event for event in self.trace.events if event.component == component)
+        result_storages = {number for event in events for number in event.writes}
         result_storages -= self._input_storages
         for number, reference in enumerate(self._storage_references):
             if number in result_storages and not reference.expired():  # type: ignore[no-untyped-call]
