@@ -30,7 +30,7 @@ from runner.verify.loading_files import (
 from runner.verify.results import NOT_FINITE
 from runner.verify.runtime.operation_watch import ComponentCall, Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
-from runner.verify.runtime.random_blocks import RepeatedDraws
+from runner.verify.runtime.random_blocks import RepeatedDraws, draw_shapes
 from runner.verify.runtime.runner import ForwardRunner, Inputs
 
 _REQUIRED_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
@@ -89,6 +89,11 @@ class ComponentFile:
                 return make_model(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
+
+    def draw_shapes(self) -> Inputs | None:
+        """Return inputs on the meta device; None unless all are sure to be finite."""
+        inputs = draw_shapes(self.module.__dict__["get_inputs"])
+        return (tuple(inputs), {}) if isinstance(inputs, list | tuple) else None
 
     def draw(self, trial: int, *, repeated: bool = True, reuse: bool = False) -> Inputs:
         """Return new inputs; with `repeated`, large tensors may repeat one block of random numbers.

@@ -1,8 +1,9 @@
 """Uses a component's run in a parent as its self-test, so that it need not run again by itself.
 
 That is right if its own inputs have the shapes, dtypes and strides of those in the run, and if
-other values make no difference: its operations give finite numbers for all finite inputs. A root
-whose own inputs are the author's, to the bit, may run any operation.
+other values make no difference: its inputs are finite numbers, no indices and no masks, and its
+operations give finite numbers for all of these. A root whose own inputs are the author's, to the
+bit, may run any operation.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,7 @@ from torch import nn
 
 from runner.torch_internals import without_modes
 from runner.verify.findings import Findings
-from runner.verify.gates.operation_identity import meta_of
+from runner.verify.gates.operation_identity import KEEPS_FINITE, meta_of
 from runner.verify.gates.self_test import (
     ComponentFile,
     SelfTests,
@@ -26,22 +27,6 @@ from runner.verify.loading_files import AnyFiles
 from runner.verify.runtime.operation_watch import Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
 from runner.verify.runtime.runner import ForwardRunner
-
-_FINITE_FOR_ALL_INPUTS = frozenset(
-    (
-        *("convolution", "_convolution", "conv2d", "mm", "bmm", "addmm", "baddbmm", "linear"),
-        *("add", "sub", "mul", "neg", "abs", "mean", "sum", "clamp", "clamp_min", "masked_fill"),
-        *("relu", "hardtanh", "leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardswish", "elu"),
-        *("_softmax", "_log_softmax", "softplus", "mish", "hardsigmoid"),
-        *("native_batch_norm", "_native_batch_norm_legit_no_training", "native_layer_norm"),
-        *("native_group_norm", "max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d"),
-        *("copy", "cat", "stack", "lstm", "gru", "mkldnn_rnn_layer", "arange", "full", "tril"),
-    )
-)
-"""Operations that give finite numbers for all finite inputs of ordinary size.
-
-Not among them: what divides, takes roots or logarithms, or looks up an index.
-"""
 
 
 class SelfTestReuse:
@@ -109,8 +94,7 @@ class SelfTestReuse:
             if component_file:
                 contract = self._tests.contracts[component]
                 if call_layout == (contract.inputs, contract.strides) and (
-                    component in self._has_author_inputs
-                    or _are_finite_for_all_inputs(watch.trace.events[first:])
+                    component in self._has_author_inputs or _keep_finite(watch.trace.events[first:])
                 ):
                     with without_modes():
                         judge_output(
@@ -127,12 +111,15 @@ class SelfTestReuse:
             self._components[component] = None
             with self._findings.record_cannot_judge("self-test", component):
                 component_file = load_component(self._files, self._runner, component, component)
-                own_inputs = component_file.draw(0)
+                shapes = component_file.draw_shapes()
+                own_inputs = shapes or component_file.draw(0)
                 model = component_file.build(0, bare=True)
                 note_contract(
                     component_file, self._layout, model, own_inputs, self._tests, self._findings
                 )
-                if all(map(all_finite, _pieces(own_inputs))):
+                if all(t.is_floating_point() for t in tensors(own_inputs)) and (
+                    shapes or all(map(all_finite, _pieces(own_inputs)))
+                ):
                     self._components[component] = component_file
         return self._components[component]
 
@@ -142,5 +129,5 @@ def _pieces(inputs: object) -> Iterator[Any]:
         yield from pieces_of(tensor)
 
 
-def _are_finite_for_all_inputs(events: Iterable[Event]) -> bool:
-    return all(event.operation.name in _FINITE_FOR_ALL_INPUTS for event in events)
+def _keep_finite(events: Iterable[Event]) -> bool:
+    return all(event.operation.name in KEEPS_FINITE for event in events)
