@@ -16,7 +16,7 @@ from torch import nn
 
 from runner.problems import to_plain_containers
 from runner.torch_internals import without_modes
-from runner.verify.findings import Findings
+from runner.verify.gates.context import Context
 from runner.verify.gates.difference import Difference
 from runner.verify.gates.self_test import find_components, make_model
 from runner.verify.gates.weights import (
@@ -28,7 +28,7 @@ from runner.verify.gates.weights import (
 )
 from runner.verify.layout import StepFolder
 from runner.verify.loading_files import CHILDREN
-from runner.verify.runtime.disk_cache import DiskCache, size_of
+from runner.verify.runtime.disk_cache import size_of
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
 
@@ -87,13 +87,10 @@ class NestedSteps:
     """Steps that wait for the model to call their parents, and are judged there once a trial."""
 
     def __init__(
-        self,
-        runner: ForwardRunner,
-        disk_cache: DiskCache,
-        findings: Findings,
-        judge: Callable[[StepFolder, ParentRun, int], None],
+        self, context: Context, judge: Callable[[StepFolder, ParentRun, int], None]
     ) -> None:
-        self._runner, self._disk_cache, self._findings = runner, disk_cache, findings
+        self._runner, self._disk_cache = context.runner, context.disk_cache
+        self._findings = context.findings
         self._judge = judge
         self._waiting: dict[str, StepFolder] = {}
 

@@ -1,7 +1,7 @@
 """Judges steps: a parent and its refactored model, on the same weights and inputs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,8 +11,8 @@ from torch import nn
 from runner.quantities import pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import TREE_FILE
-from runner.verify.findings import Findings
 from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, count_elements
+from runner.verify.gates.context import Context, Contract
 from runner.verify.gates.coverage import compare_coverage, coverage_fault, unread_weight_fault
 from runner.verify.gates.nested_steps import IN_THE_MODEL, LoadedStep, NestedSteps, ParentRun
 from runner.verify.gates.operation_identity import TensorMeta
@@ -20,8 +20,6 @@ from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.self_test import (
     ComponentFile,
-    Contract,
-    SelfTests,
     count_operations,
     forbid_computation,
     format_metas,
@@ -43,56 +41,52 @@ from runner.verify.gates.weights import (
     transfer_weights,
     weight_map_fault,
 )
-from runner.verify.layout import Layout, StepFolder, read_weight_map
-from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code, require_attribute
-from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.layout import StepFolder, read_weight_map
+from runner.verify.loading_files import CannotJudge, foreign_code, require_attribute
 from runner.verify.runtime.operation_watch import ComponentCall, Event, Watch
 from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, SharedInputs
 from runner.verify.runtime.self_test_reuse import SelfTestReuse
 
 
 class StepGate:
     """Judges one step at a time; the first trial serves self-test, rules, weights, coverage too."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        disk_cache: DiskCache,
-        tests: SelfTests,
-        power: PowerGate,
-        findings: Findings,
-    ) -> None:
-        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
-        self.tests, self.power, self.findings = tests, power, findings
-        self.self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
-        self._nested_steps = NestedSteps(runner, disk_cache, findings, self.judge_run)
+    def __init__(self, context: Context, power: PowerGate) -> None:
+        self.context, self.power = context, power
+        self.layout, self.runner = context.layout, context.runner
+        self.tests, self.findings = context.tests, context.findings
+        self.self_test_reuse = SelfTestReuse(context)
+        self._nested_steps = NestedSteps(context, self.judge_run)
         self._loaded_steps: dict[str, LoadedStep] = {}
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
         self._later_checks: list[tuple[str, Callable[[Contract], str | None]]] = []
         """Files of children with what is checked about them once their contracts are known."""
 
-    def judge(self, step: StepFolder) -> None:
-        """Judge a step on its parent's own weights and inputs."""
-        with self.record_failure(step):
-            loaded_step = self.load_step(step)
-            original = f"{step.folder}/original.py"
-            parent = load_component(self.files, self.runner, original, step.parent or original)
-            for trial in range(self.runner.options.seeds):
-                try:
+    def judge_alone(self, steps: Iterable[StepFolder]) -> None:
+        """Judge steps that have no verdict yet, on their parents' own weights and inputs."""
+        for step in steps:
+            if not self.findings.has_verdict("step", step.folder):
+                with self._record_failure(step):
+                    self._judge_alone(step)
+
+    def _judge_alone(self, step: StepFolder) -> None:
+        loaded_step = self._load_step(step)
+        original = f"{step.folder}/original.py"
+        parent = load_component(self.context.files, self.runner, original, step.parent or original)
+        for trial in range(self.runner.options.seeds):
+            try:
+                self._compare_trial(loaded_step, self._run_parent(parent, trial), trial)
+            except MissingValuesError:
+                with self.context.disk_cache.storing_values():
                     self._compare_trial(loaded_step, self._run_parent(parent, trial), trial)
-                except MissingValuesError:
-                    with self.disk_cache.storing_values():
-                        self._compare_trial(loaded_step, self._run_parent(parent, trial), trial)
-                if loaded_step.total.reason:
-                    break
-            self._record_step(loaded_step)
+            if loaded_step.total.reason:
+                break
+        self._record_step(loaded_step)
 
     @contextmanager
-    def record_failure(self, step: StepFolder) -> Iterator[None]:
+    def _record_failure(self, step: StepFolder) -> Iterator[None]:
         """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
         refactored_file = f"{step.folder}/refactored.py"
         try:
@@ -105,7 +99,7 @@ class StepGate:
                 if not self.findings.has_verdict(gate, component):
                     self.findings.record_broken(gate, component, f"the step did not run: {error}")
 
-    def load_step(self, step: StepFolder) -> LoadedStep:
+    def _load_step(self, step: StepFolder) -> LoadedStep:
         """Check a step's source and load it; CannotJudge if a part is missing."""
         refactored_file = f"{step.folder}/refactored.py"
         findings = self.findings
@@ -116,7 +110,7 @@ class StepGate:
         if fault := self._children_fault(step):
             findings.record_verdict("rules", refactored_file, fault)
         with forbid_computation(refactored_file, self.runner, findings):
-            module = self.files.load_step(self.runner.directory / step.folder)
+            module = self.context.files.load_step(self.runner.directory / step.folder)
         require_attribute(module, "RefactoredModel", self.runner.directory)
         mapping = read_weight_map(self.runner.directory / step.folder)
         loaded_step = self._loaded_steps[step.folder] = LoadedStep(step, module, mapping)
@@ -129,9 +123,12 @@ class StepGate:
         """
         if trial and self.runner.standalone:
             return
-        root = self.layout.tree.root.path if self.layout.tree else None
         self._nested_steps.begin_trial(
-            [step for step in self.layout.steps if step.parent != root and self._is_good(step)]
+            [
+                step
+                for step in self.layout.steps
+                if step.parent != self.context.root and self._is_good(step)
+            ]
         )
 
     def _is_good(self, step: StepFolder) -> bool:
@@ -142,8 +139,8 @@ class StepGate:
 
     def judge_run(self, step: StepFolder, run: ParentRun, trial: int) -> None:
         """Judge a step on what the model gives its parent."""
-        with self.record_failure(step):
-            loaded_step = self._loaded_steps.get(step.folder) or self.load_step(step)
+        with self._record_failure(step):
+            loaded_step = self._loaded_steps.get(step.folder) or self._load_step(step)
             self._compare_trial(loaded_step, run, trial)
 
     def finish(self) -> None:
@@ -246,19 +243,18 @@ class StepGate:
         weight_table, weights = describe_weights(model), snapshot_weights(model)
         model_inputs = inputs.get()
         if first:
-            note_contract(parent, self.layout, model, model_inputs, self.tests, self.findings)
+            note_contract(parent, model, model_inputs, self.context)
         watch = runner.make_watch(model) if first else None
         output, observation = runner.forward(
             f"{parent.path}: forward", model, model_inputs, trial, watch
         )
         if observation:
             operations = count_operations(observation.trace.events)
-            contract = self.tests.contracts[parent.path]
-            self.tests.contracts[parent.path] = replace(contract, operations=operations)
+            self.tests.note_operations(parent.path, operations)
         if first and self.layout.step_of(parent.path):
-            judge_output(parent, self.layout, output, self.tests, self.findings)
+            judge_output(parent, output, self.context)
         buffers = copy_buffers(model) if runner.options.mode == "train" else {}
-        expected = self.disk_cache.store(output)
+        expected = self.context.disk_cache.store(output)
         return ParentRun(
             inputs, expected, weights, weight_table, buffers, observation, is_in_model=False
         )
@@ -332,7 +328,7 @@ class StepGate:
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
             operations = count_operations(events[slice(*call.event_span)])
-            self.tests.contracts[call.component] = replace(contract, operations=operations)
+            self.tests.note_operations(call.component, operations)
 
     def judge_calls(self) -> None:
         """Compare the inputs that steps called their children with to the children's own inputs."""

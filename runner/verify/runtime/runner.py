@@ -76,6 +76,9 @@ class StandaloneCheck(Protocol):
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
         """Judge the operations of a kernel that has run here by itself."""
 
+    def finish(self, author_call_kernels: set[str], single_operation_kernels: set[str]) -> None:
+        """Record the verdicts, once everything has run."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForwardRunner:

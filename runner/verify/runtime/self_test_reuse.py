@@ -13,43 +13,33 @@ from typing import Any
 from torch import nn
 
 from runner.torch_internals import without_modes
-from runner.verify.findings import Findings
+from runner.verify.gates.context import Context
 from runner.verify.gates.operation_identity import KEEPS_FINITE, meta_of
 from runner.verify.gates.self_test import (
     ComponentFile,
-    SelfTests,
     judge_output,
     load_component,
     note_contract,
 )
-from runner.verify.layout import Layout
-from runner.verify.loading_files import AnyFiles
 from runner.verify.runtime.operation_watch import Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
-from runner.verify.runtime.runner import ForwardRunner
 
 
 class SelfTestReuse:
     """Watches a parent's components and uses their runs as self-tests."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        tests: SelfTests,
-        findings: Findings,
-    ) -> None:
-        self._files, self._layout, self._runner = files, layout, runner
-        self._tests, self._findings = tests, findings
-        self._has_author_inputs: set[str] = set()
+    def __init__(self, context: Context) -> None:
+        self._context, self._runner = context, context.runner
+        self._tests, self._findings = context.tests, context.findings
+        self.waiting: set[str] = set()
+        """Components whose own inputs are the author's, and that wait for the model to run them."""
         self._components: dict[str, ComponentFile | None] = {}
         """Components whose contracts are recorded; None if that failed or needs their own run."""
 
     def register(self, component: ComponentFile) -> None:
         """Register a component whose own inputs are its parent's and whose contract is recorded."""
         self._components[component.path] = component
-        self._has_author_inputs.add(component.path)
+        self.waiting.add(component.path)
 
     def needs_self_test(self, component: str) -> bool:
         """Return whether a component has no self-test yet that a run in a parent may be."""
@@ -94,12 +84,10 @@ class SelfTestReuse:
             if component_file:
                 contract = self._tests.contracts[component]
                 if call_layout == (contract.inputs, contract.strides) and (
-                    component in self._has_author_inputs or _keep_finite(watch.trace.events[first:])
+                    component in self.waiting or _keep_finite(watch.trace.events[first:])
                 ):
                     with without_modes():
-                        judge_output(
-                            component_file, self._layout, output, self._tests, self._findings
-                        )
+                        judge_output(component_file, output, self._context)
                     self._tests.reused.add(component)
             return output
 
@@ -110,13 +98,13 @@ class SelfTestReuse:
         if component not in self._components:
             self._components[component] = None
             with self._findings.record_cannot_judge("self-test", component):
-                component_file = load_component(self._files, self._runner, component, component)
+                component_file = load_component(
+                    self._context.files, self._runner, component, component
+                )
                 shapes = component_file.draw_shapes()
                 own_inputs = shapes or component_file.draw(0)
                 model = component_file.build(0, bare=True)
-                note_contract(
-                    component_file, self._layout, model, own_inputs, self._tests, self._findings
-                )
+                note_contract(component_file, model, own_inputs, self._context)
                 if all(t.is_floating_point() for t in tensors(own_inputs)) and (
                     shapes or all(map(all_finite, _pieces(own_inputs)))
                 ):
