@@ -144,10 +144,16 @@ class StepGate:
             self._compare_trial(loaded_step, run, trial)
 
     def finish(self) -> None:
-        """Record the verdicts of the steps that were judged in the model, after the last trial."""
+        """Record the verdicts of the steps that were judged in the model, after the last trial.
+
+        A step below the root's has none if no wrong value could be noticed there, such as behind a
+        ReLU that gives zeros alone: it is then judged on its parent's own inputs.
+        """
         for step in self.layout.steps:
             if loaded_step := self._loaded_steps.get(step.folder):
-                self._record_step(loaded_step)
+                total = loaded_step.total
+                if total.reason or total.noticed or step.parent == self.context.root:
+                    self._record_step(loaded_step)
 
     def _record_step(self, loaded_step: LoadedStep) -> None:
         folder, total = loaded_step.step.folder, loaded_step.total
