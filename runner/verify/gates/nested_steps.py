@@ -6,8 +6,8 @@ children of that one. Of the calls of one file, the first in each trial is judge
 runs the others with their own weights.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -29,6 +29,7 @@ from runner.verify.gates.weights import (
 from runner.verify.layout import StepFolder
 from runner.verify.loading_files import CHILDREN
 from runner.verify.runtime.disk_cache import size_of
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
 
@@ -98,25 +99,19 @@ class NestedSteps:
         """Judge these steps when their parents are called for the first time from now on."""
         self._waiting = {step.parent: step for step in steps if step.parent is not None}
 
-    @contextmanager
     def watch_modules(
         self, modules: dict[str, nn.Module], names: dict[str, str], trial: int
-    ) -> Iterator[None]:
-        """Judge the waiting steps of those modules that run in the body."""
-        waiting_modules = {
-            path: module for path, module in modules.items() if names[path] in self._waiting
-        }
-        for path, module in waiting_modules.items():
-            module.forward = self._wrap_forward(names[path], module, module.forward, trial)
-        try:
-            yield
-        finally:
-            for module in waiting_modules.values():
-                module.__dict__.pop("forward", None)
+    ) -> AbstractContextManager[None]:
+        """Return a context that judges the waiting steps of those modules that run in the body."""
+        waiting = {path: module for path, module in modules.items() if names[path] in self._waiting}
+        return wrap_forwards(
+            waiting,
+            lambda path, forward: self._wrap_forward(names[path], modules[path], forward, trial),
+        )
 
     def _wrap_forward(
-        self, component: str, module: nn.Module, forward: Callable[..., Any], trial: int
-    ) -> Callable[..., Any]:
+        self, component: str, module: nn.Module, forward: Forward, trial: int
+    ) -> Forward:
         runner = self._runner
 
         def forward_and_judge(*args: Any, **kwargs: Any) -> Any:

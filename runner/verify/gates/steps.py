@@ -157,8 +157,9 @@ class StepGate:
 
     def _record_step(self, loaded_step: LoadedStep) -> None:
         folder, total = loaded_step.step.folder, loaded_step.total
+        is_new = not self.findings.has_verdict("step", folder)
         self.findings.record_comparison("step", folder, total)
-        if total.reason is None and not total.noticed:
+        if is_new and total.reason is None and not total.noticed:
             self.findings.warn(f"{folder} is vacuous: {VACUOUS}")
 
     def _compare_trial(self, loaded_step: LoadedStep, parent: ParentRun, trial: int) -> None:

@@ -6,8 +6,8 @@ operations give finite numbers for all of these. A root whose own inputs are the
 bit, may run any operation.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from torch import nn
@@ -21,6 +21,7 @@ from runner.verify.gates.self_test import (
     load_component,
     note_contract,
 )
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.operation_watch import Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
 
@@ -50,23 +51,16 @@ class SelfTestReuse:
             or component in self._tests.not_finite
         )
 
-    @contextmanager
     def watch_components(
         self, modules: dict[str, nn.Module], names: dict[str, str], watch: Watch
-    ) -> Iterator[None]:
-        """In the body, judge the components that are called with inputs like their own."""
-        for path, module in modules.items():
-            if self.needs_self_test(names[path]):
-                module.forward = self._wrap_forward(names[path], module.forward, watch)
-        try:
-            yield
-        finally:
-            for module in modules.values():
-                module.__dict__.pop("forward", None)
+    ) -> AbstractContextManager[None]:
+        """Return a context that judges components that are called with inputs like their own."""
+        untested = {path: m for path, m in modules.items() if self.needs_self_test(names[path])}
+        return wrap_forwards(
+            untested, lambda path, forward: self._wrap_forward(names[path], forward, watch)
+        )
 
-    def _wrap_forward(
-        self, component: str, forward: Callable[..., Any], watch: Watch
-    ) -> Callable[..., Any]:
+    def _wrap_forward(self, component: str, forward: Forward, watch: Watch) -> Forward:
         def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
             component_file = None
             if not kwargs and self.needs_self_test(component):
