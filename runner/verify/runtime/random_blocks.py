@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import torch
@@ -27,6 +26,8 @@ _FILLS = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_n
 """Operations that fill a tensor with random numbers."""
 _FACTORIES = {"rand": 0, "randn": 0, "randint": 1}
 """Operations that make a random tensor, and the position of the shape; one later with `low`."""
+_LARGEST = 1e6
+"""Largest factor or summand of numbers that count as being of ordinary size."""
 _REUSE_ELEMENTS = 1 << 16
 """Elements from which on a tensor is recorded for reuse."""
 
@@ -115,7 +116,7 @@ class _FiniteCheck(TorchDispatchMode):
     ) -> Any:
         numbers = [value for value in (*args, *(kwargs or {}).values()) if isinstance(value, float)]
         is_known = func.is_view or name_of(func) in KEEPS_FINITE | _FACTORIES.keys()
-        self.all_finite &= is_known and all(map(isfinite, numbers))
+        self.all_finite &= is_known and all(abs(number) <= _LARGEST for number in numbers)
         return func(*args, **(kwargs or {}))
 
 

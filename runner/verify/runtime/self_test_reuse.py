@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+import torch
 from torch import nn
 
 from runner.torch_internals import without_modes
@@ -24,6 +25,9 @@ from runner.verify.gates.self_test import (
 from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.operation_watch import Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
+
+_WIDE_DTYPES = {torch.float32, torch.float64, torch.bfloat16}
+"""Dtypes in which products and sums of numbers of ordinary size do not overflow."""
 
 
 class SelfTestReuse:
@@ -99,7 +103,7 @@ class SelfTestReuse:
                 own_inputs = shapes or component_file.draw(0)
                 model = component_file.build(0, bare=True)
                 note_contract(component_file, model, own_inputs, self._context)
-                if all(t.is_floating_point() for t in tensors(own_inputs)) and (
+                if all(t.dtype in _WIDE_DTYPES for t in tensors(own_inputs)) and (
                     shapes or all(map(all_finite, _pieces(own_inputs)))
                 ):
                     self._components[component] = component_file
