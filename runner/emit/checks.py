@@ -276,9 +276,7 @@ def named_tensors(
         deeper = depth + (not isinstance(value, nn.Module))
         for key, item in held(value).items():
             if isinstance(key, (str, int)):
-                yield from named_tensors(
-                    item, f"{name}.{key}", known | {id(value)}, deeper
-                )
+                yield from named_tensors(item, f"{name}.{key}", known | {id(value)}, deeper)
 
 
 def held(value: Any) -> dict[Any, Any]:

@@ -306,9 +306,7 @@ class _Functionalizer:
             return op
         row = self._add_value(name)
         args, schema = (Ref(self._current_value(source)), 0), ("self", "dim")
-        self._append(
-            replace(view, target="squeeze.dim", args=args, outputs=(row,), schema=schema)
-        )
+        self._append(replace(view, target="squeeze.dim", args=args, outputs=(row,), schema=schema))
         return replace(op, args=(*op.args[:2], Ref(row), *op.args[3:]))
 
     def _shown_memory(self, arg: Arg) -> object:

@@ -52,6 +52,17 @@ def test_a_part_that_is_right_for_it_passes(larger, model, judged):
     assert judged(model, trials=1).status == "passed"
 
 
+def test_a_step_that_gets_zeros_alone_there_is_judged_on_its_own_inputs(model, judged, complaints):
+    change_original(model, LARGER_WEIGHTS[0], LARGER_WEIGHTS[1].replace("30.0", "-30.0"))
+    assert judged(model, trials=1).status == "passed"
+    model.edit_everywhere("relu_2x5x8_fp32.py", "torch.relu(x)", "torch.relu(x) * 1.01")
+
+    said = complaints(judged(model, trials=1), "step")
+
+    assert said.keys() == {FUSED_STEP}
+    assert "failed: output differs" in said[FUSED_STEP]
+
+
 def test_an_error_there_is_the_steps_verdict(model, judged, complaints):
     fusion = "max(x.flatten().tolist()) > 20 and [][0]"
     change_fusion(model, fusion)

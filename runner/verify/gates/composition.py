@@ -5,7 +5,6 @@ The activations of two models never exist at once.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
@@ -21,13 +20,13 @@ from runner.problems import (
 from runner.quantities import pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import Node
-from runner.verify.findings import Findings
 from runner.verify.gates.compare import (
     COMPOSITION,
     VACUOUS,
     compare_with_control,
     count_elements,
 )
+from runner.verify.gates.context import Context
 from runner.verify.gates.coverage import (
     collect_author_calls,
     compare_coverage,
@@ -50,7 +49,6 @@ from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.root import RootGate
 from runner.verify.gates.self_test import (
-    SelfTests,
     documented_inputs,
     find_components,
     forbid_computation,
@@ -58,6 +56,7 @@ from runner.verify.gates.self_test import (
     has_same_layout,
     operations_fault,
     outside_tensor_fault,
+    run_self_tests,
     weight_metas,
     weights_fault,
 )
@@ -73,20 +72,18 @@ from runner.verify.gates.weights import (
     transfer_weights,
     weight_map_fault,
 )
-from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout, require_name_map
+from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, require_name_map
 from runner.verify.loading_files import (
-    AnyFiles,
     AnyProblem,
     CannotJudge,
     foreign_code,
     require_attribute,
 )
 from runner.verify.original_check import describe_inputs
-from runner.verify.runtime.disk_cache import DiskCache
 from runner.verify.runtime.operation_watch import ComponentCall, Event
 from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, Inputs, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, Inputs, SharedInputs
 
 _MAX_NAMED_FILES = 5
 """Number of files that a remark names."""
@@ -95,20 +92,11 @@ _MAX_NAMED_FILES = 5
 class CompositionGate:
     """Judges the whole model; its first trial also serves rules, weights, coverage and health."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        disk_cache: DiskCache,
-        tests: SelfTests,
-        power: PowerGate,
-        steps: StepGate,
-        findings: Findings,
-    ) -> None:
-        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
-        self.tests, self.power, self.steps, self.findings = tests, power, steps, findings
-        self._root = RootGate(files, layout, runner, disk_cache, tests, steps, findings)
+    def __init__(self, context: Context, power: PowerGate, steps: StepGate) -> None:
+        self.context, self.power, self.steps = context, power, steps
+        self.layout, self.runner = context.layout, context.runner
+        self.tests, self.findings = context.tests, context.findings
+        self._root = RootGate(context, steps)
         self.kernels_not_finite: set[str] = set()
         """Kernel files that gave NaN or infinity on the original's own inputs."""
         self.author_call_kernels: set[str] = set()
@@ -118,10 +106,9 @@ class CompositionGate:
         self._fingerprints: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
-        self._run_self_tests: Callable[[], None] = lambda: None
 
-    def judge(self, run_self_tests: Callable[[], None], missing_packages: frozenset[str]) -> None:
-        """Judge the whole model; `run_self_tests` is called after the root's step.
+    def judge(self, missing_packages: frozenset[str]) -> None:
+        """Judge the whole model, after the root's step and the self-tests that are still missing.
 
         `missing_packages`: packages that the original imports and that were not installed before
         any file ran.
@@ -130,7 +117,6 @@ class CompositionGate:
             ProblemError: the original needs one of them, and nothing else is wrong so far.
         """
         findings = self.findings
-        self._run_self_tests = run_self_tests
         with findings.record_cannot_judge("rules", COMPOSITION_TEST):
             tree = parse_file(self.runner.directory / COMPOSITION_TEST, COMPOSITION_TEST)
             if fault := parent_fault(tree, "ComposedModel"):
@@ -140,14 +126,14 @@ class CompositionGate:
             with foreign_code("the composition", self.runner.directory):
                 total = self._compare(problem)
         except CannotJudge as error:
-            self._root.close_step()
+            self.steps.finish()
             findings.record_broken("composition", MODEL, str(error))
             for gate in ("rules", "weights", "coverage"):
                 component = COMPOSITION_TEST if gate == "rules" else MODEL
                 if not findings.has_verdict(gate, component):
                     findings.record_broken(gate, component, f"the composition did not run: {error}")
             return
-        self._root.close_step()
+        self.steps.finish()
         findings.composition = total
         if not findings.has_verdict("composition", MODEL):
             findings.record_comparison("composition", MODEL, total)
@@ -156,7 +142,7 @@ class CompositionGate:
     def _compare(self, problem: AnyProblem) -> Difference:
         directory = self.runner.directory
         with forbid_computation(COMPOSITION_TEST, self.runner, self.findings):
-            test = self.files.load(directory / COMPOSITION_TEST)
+            test = self.context.files.load(directory / COMPOSITION_TEST)
         require_attribute(test, "ComposedModel", directory)
         mapping = require_name_map(
             require_attribute(test, "WEIGHTS", directory), f"{COMPOSITION_TEST}: WEIGHTS"
@@ -166,7 +152,7 @@ class CompositionGate:
             try:
                 total |= self._run_trial(problem, test, mapping, trial)
             except MissingValuesError:
-                with self.disk_cache.storing_values():
+                with self.context.disk_cache.storing_values():
                     total |= self._run_trial(problem, test, mapping, trial)
             if total.reason:
                 break
@@ -176,7 +162,7 @@ class CompositionGate:
         directory = self.runner.directory
         try:
             with foreign_code(ORIGINAL, directory), self.runner.default_dtype(ORIGINAL):
-                return self.files.problem()
+                return self.context.files.problem()
         except CannotJudge as error:
             cause = error.__cause__
             if not isinstance(cause, MissingError) or not self.findings.all_good:
@@ -203,7 +189,11 @@ class CompositionGate:
         self._root.judge(expected, weights, weight_table, inputs, trial)
         if trial == 0:
             with findings.time_gate("self-test"):
-                self._run_self_tests()
+                waiting = self.steps.self_test_reuse.waiting
+                run_self_tests(
+                    self.context, [c for c in self.layout.components if c not in waiting]
+                )
+                self.steps.judge_calls()
         with forbid_computation(COMPOSITION_TEST, runner, findings):
             composed_model = runner.build_bare(
                 f"{COMPOSITION_TEST}: ComposedModel",
@@ -227,7 +217,7 @@ class CompositionGate:
             runner.standalone.record_map(None, mapping, files)
         recording = self.power.make_recording(MODEL, kernels) if trial == 0 else None
         reused_kernels = {
-            file for _, file in kernels.values() if self._root.self_test_reuse.needs_self_test(file)
+            file for _, file in kernels.values() if self.steps.self_test_reuse.needs_self_test(file)
         }
         actual, composed_run = self._run_composed(
             composed_model, kernels, parameters, inputs, trial, recording
@@ -268,10 +258,11 @@ class CompositionGate:
                 ),
                 recording,
             )
-        if reused_kernels and recording is None:
+        if composed_run and recording is None:
             del actual
-            for component in sorted(reused_kernels):
-                findings.record_verdict("rules", component, self._watch.retained_tensor_fault())
+            for component in sorted(filter(self.layout.is_kernel, self.tests.reused)):
+                fault = self._watch.retained_tensor_fault(component)
+                findings.record_verdict("rules", component, fault)
         return difference
 
     def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
@@ -299,7 +290,7 @@ class CompositionGate:
         with foreign_code(f"{ORIGINAL}: forward", runner.directory):
             check_outputs(problem.problem, output)
         del model_inputs
-        expected = self.disk_cache.store(output)
+        expected = self.context.disk_cache.store(output)
         self._fingerprints.add(fingerprint(expected))
         if observation:
             self._examine_output(problem, model, inputs, output, expected is output, observation)
@@ -375,7 +366,7 @@ class CompositionGate:
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (
-            self._root.self_test_reuse.watch_kernels(modules, names, model_inputs, repeated=False),
+            self.steps.self_test_reuse.watch_components(modules, names, watch),
             recording.record_calls() if recording else nullcontext(),
             watch.watch_components(
                 kernels, names, frozenset(self.tests.not_finite) | suspect_kernels

@@ -1,13 +1,14 @@
-"""Judges steps below the root's step once more, on the values that the model gives their parents.
+"""Judges steps below the root's step in place, on the values that the model gives their parents.
 
 While the root's step runs, each child that has a step of its own is called with the model's inputs
 and weights. Its refactored model is then called with the same inputs and weights, and so on for the
-children of that one. No value is stored for it, and no forward runs except those of the steps.
+children of that one. Of the calls of one file, the first in each trial is judged: the composition
+runs the others with their own weights.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -15,19 +16,42 @@ from torch import nn
 
 from runner.problems import to_plain_containers
 from runner.torch_internals import without_modes
-from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, compare
+from runner.verify.gates.context import Context
 from runner.verify.gates.difference import Difference
 from runner.verify.gates.self_test import find_components, make_model
-from runner.verify.gates.training_state import compare_state
-from runner.verify.gates.weights import Weights, copy_buffers, snapshot_weights, transfer_weights
+from runner.verify.gates.weights import (
+    Weights,
+    WeightTable,
+    copy_buffers,
+    describe_weights,
+    snapshot_weights,
+)
 from runner.verify.layout import StepFolder
-from runner.verify.loading_files import CHILDREN, foreign_code
-from runner.verify.runtime.disk_cache import DiskCache, size_of
+from runner.verify.loading_files import CHILDREN
+from runner.verify.runtime.disk_cache import size_of
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.runner import ForwardRunner
+from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
 
 IN_THE_MODEL = "on what it gets in the model: "
+
+
+@dataclass(frozen=True, slots=True)
+class ParentRun:
+    """One forward of a parent: its output, and the inputs and weights that lead to it."""
+
+    inputs: SharedInputs
+    expected: object
+    weights: Weights
+    weight_table: WeightTable
+    buffers: Weights
+    """The buffers after the forward; empty in eval mode."""
+    observation: ForwardObservation | None
+    """Result of watching the forward; None if it was not watched."""
+    is_in_model: bool = True
+    """Whether it ran on the author's inputs, or on what the model gives it."""
+    restore_generators: Callable[[], None] | None = None
+    """Restores the generators as the forward found them; None if it was seeded."""
 
 
 @dataclass(slots=True)
@@ -61,61 +85,65 @@ class LoadedStep:
 
 
 class NestedSteps:
-    """Steps that passed on their own inputs and wait for the model to call their parents."""
+    """Steps that wait for the model to call their parents, and are judged there once a trial."""
 
-    def __init__(self, runner: ForwardRunner, disk_cache: DiskCache, findings: Findings) -> None:
-        self._runner, self._disk_cache, self._findings = runner, disk_cache, findings
-        self._pending: dict[str, LoadedStep] = {}
+    def __init__(
+        self, context: Context, judge: Callable[[StepFolder, ParentRun, int], None]
+    ) -> None:
+        self._runner, self._disk_cache = context.runner, context.disk_cache
+        self._findings = context.findings
+        self._judge = judge
+        self._waiting: dict[str, StepFolder] = {}
 
-    def add(self, loaded_step: LoadedStep) -> None:
-        """Judge this step when its parent is called for the first time."""
-        if loaded_step.step.parent is not None:
-            self._pending[loaded_step.step.parent] = loaded_step
+    def begin_trial(self, steps: list[StepFolder]) -> None:
+        """Judge these steps when their parents are called for the first time from now on."""
+        self._waiting = {step.parent: step for step in steps if step.parent is not None}
 
-    @contextmanager
-    def watch_modules(self, modules: dict[str, nn.Module], names: dict[str, str]) -> Iterator[None]:
-        """Judge the waiting steps of those modules that run in the body."""
-        waiting_modules = {
-            path: module for path, module in modules.items() if names[path] in self._pending
-        }
-        for path, module in waiting_modules.items():
-            module.forward = self._wrap_forward(names[path], module, module.forward)
-        try:
-            yield
-        finally:
-            for module in waiting_modules.values():
-                module.__dict__.pop("forward", None)
+    def watch_modules(
+        self, modules: dict[str, nn.Module], names: dict[str, str], trial: int
+    ) -> AbstractContextManager[None]:
+        """Return a context that judges the waiting steps of those modules that run in the body."""
+        waiting = {path: module for path, module in modules.items() if names[path] in self._waiting}
+        return wrap_forwards(
+            waiting,
+            lambda path, forward: self._wrap_forward(names[path], modules[path], forward, trial),
+        )
 
     def _wrap_forward(
-        self, component: str, module: nn.Module, forward: Callable[..., Any]
-    ) -> Callable[..., Any]:
+        self, component: str, module: nn.Module, forward: Forward, trial: int
+    ) -> Forward:
+        runner = self._runner
+
         def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
-            loaded_step = self._pending.pop(component, None)
-            if loaded_step is None:
+            step = self._waiting.pop(component, None)
+            if step is None:
                 return forward(*args, **kwargs)
             with without_modes():
-                weights, begin = snapshot_weights(module), self._runner.save_generators()
+                table, weights = describe_weights(module), snapshot_weights(module)
+                begin = runner.save_generators()
                 versions = [(tensor, tensor._version) for tensor in tensors([args, kwargs])]
-            output = forward(*args, **kwargs)
-            with without_modes(), self._runner.streaming or nullcontext():
-                end = self._runner.save_generators()
-                folder = loaded_step.step.folder
-                prefix = f"{folder} ran on inputs of its own alone: "
+                watch = runner.make_watch(module) if trial == 0 and not runner.standalone else None
+            inputs = args, kwargs
+            output, observation = runner.observe(watch, lambda: forward(*args, **kwargs), inputs)
+            with without_modes(), runner.streaming or nullcontext():
+                end = runner.save_generators()
+                remark = f"{step.folder} ran on inputs of its own alone: "
                 if any(tensor._version != version for tensor, version in versions):
-                    self._findings.note(f"{prefix}{component} writes into its inputs")
+                    self._findings.note(f"{remark}{component} writes into its inputs")
                 else:
-                    buffers = copy_buffers(module) if self._runner.options.mode == "train" else {}
+                    buffers = copy_buffers(module) if runner.options.mode == "train" else {}
                     with self._hold_output(
                         to_plain_containers(output), [args, kwargs, weights]
                     ) as expected:
                         if expected is None and output is not None:
-                            self._findings.note(f"{prefix}no room beside the model")
+                            self._findings.note(f"{remark}no room beside the model")
                         else:
-                            with self._findings.record_cannot_judge("step", folder):
-                                loaded_step.total |= self._compare_step(
-                                    loaded_step, weights, buffers, args, kwargs, expected, begin
-                                )
-                                self._findings.record_comparison("step", folder, loaded_step.total)
+                            shared_inputs = SharedInputs(lambda: inputs)
+                            parts = weights, table, buffers, observation
+                            run = ParentRun(
+                                shared_inputs, expected, *parts, restore_generators=begin
+                            )
+                            self._judge(step, run, trial)
                 end()
             return output
 
@@ -126,31 +154,3 @@ class NestedSteps:
         if self._disk_cache.may_stay(size_of(output)):
             return nullcontext(output)
         return self._disk_cache.free_memory(output, shared_values)
-
-    def _compare_step(
-        self,
-        loaded_step: LoadedStep,
-        weights: Weights,
-        buffers: Weights,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        expected: object,
-        begin: Callable[[], None],
-    ) -> Difference:
-        runner, file = self._runner, f"{loaded_step.step.folder}/refactored.py"
-        model = runner.build_bare(f"{file}: RefactoredModel", loaded_step.build_refactored, 0)
-        with foreign_code(f"{loaded_step.step.folder}/weight_map.json", runner.directory):
-            transfer_weights(weights, model, loaded_step.mapping)
-        children = loaded_step.find_children(model, runner)
-        modules = {path: module for path, (module, _) in children.items()}
-        begin()
-        with (
-            foreign_code(f"{file}: forward", runner.directory),
-            self.watch_modules(modules, loaded_step.component_files(children)),
-        ):
-            actual = to_plain_containers(model(*args, **kwargs))
-        difference = compare(expected, actual, STEP)
-        difference |= compare_state(buffers, model, loaded_step.mapping)
-        if difference.reason:
-            return replace(difference, reason=IN_THE_MODEL + difference.reason)
-        return difference

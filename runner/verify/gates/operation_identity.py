@@ -12,6 +12,20 @@ from runner.verify.runtime.output_leaves import tensors
 
 TensorMeta = tuple[tuple[int, ...], str]
 """Shape and dtype."""
+KEEPS_FINITE = {
+    *("convolution", "_convolution", "conv2d", "mm", "bmm", "addmm", "baddbmm", "linear"),
+    *("add", "sub", "rsub", "mul", "gt", "lt", "neg", "abs", "mean", "sum", "clamp", "clamp_min"),
+    *("relu", "hardtanh", "leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardswish", "elu"),
+    *("softplus", "mish", "hardsigmoid", "masked_fill", "_softmax", "_log_softmax"),
+    *("_scaled_dot_product_flash_attention_for_cpu", "lstm", "gru", "mkldnn_rnn_layer"),
+    *("native_batch_norm", "_native_batch_norm_legit_no_training", "native_layer_norm"),
+    *("native_group_norm", "max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d"),
+    *("copy", "cat", "stack", "arange", "full", "empty", "tril"),
+}
+"""Operations that give finite numbers for all finite inputs of ordinary size.
+
+Not among them: what divides, takes roots or logarithms, or looks up an index.
+"""
 
 
 @dataclass(frozen=True, slots=True)

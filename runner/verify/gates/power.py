@@ -13,18 +13,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.verify.findings import Findings
 from runner.verify.gates.compare import Tolerance, are_identical, compare, outputs_differ
+from runner.verify.gates.context import Context
 from runner.verify.gates.difference import Difference
 from runner.verify.gates.health import constant_output
 from runner.verify.gates.mutants import Mutant, mutants_of
 from runner.verify.gates.power_report import KernelPower, MutantResult, Power, UncaughtReason
-from runner.verify.layout import Layout, StepFolder
-from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
-from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.layout import StepFolder
+from runner.verify.loading_files import CannotJudge, foreign_code
 from runner.verify.runtime.output_leaves import is_tensor, leaves, pieces_of
 from runner.verify.runtime.replay import Recording, ReplayOutcome
-from runner.verify.runtime.runner import ForwardRunner
 
 MODEL = "model"
 """Component name in checks of the whole model, that is, of the composition."""
@@ -55,25 +53,17 @@ class Comparison:
 class PowerGate:
     """Collects the results of each kernel file's mutants."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        disk_cache: DiskCache,
-        findings: Findings,
-    ) -> None:
-        self._files = files
-        self._layout, self._runner, self._disk_cache, self._findings = (
-            layout,
-            runner,
-            disk_cache,
-            findings,
-        )
-        self._kernels = {path for path in layout.components if layout.is_kernel(path)}
+    def __init__(self, context: Context) -> None:
+        self._files, self._disk_cache = context.files, context.disk_cache
+        self._runner, self._findings = context.runner, context.findings
+        self._kernels = {
+            path for path in context.layout.components if context.layout.is_kernel(path)
+        }
         self._results: dict[str, list[MutantResult]] = {}
         self._faults: dict[str, str] = {}
-        self._step_of_kernel = self._smallest_steps(layout.steps) if runner.options.power else {}
+        self._step_of_kernel = (
+            self._smallest_steps(context.layout.steps) if self._runner.options.power else {}
+        )
 
     def make_recording(
         self, component: str, children: dict[str, tuple[nn.Module, str]]

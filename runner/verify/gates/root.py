@@ -9,20 +9,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from runner.tree.document import ROOT
-from runner.verify.findings import Findings
 from runner.verify.gates.compare import COMPOSITION, are_identical, compare_with_control
-from runner.verify.gates.nested_steps import LoadedStep
+from runner.verify.gates.context import Context
+from runner.verify.gates.nested_steps import ParentRun
 from runner.verify.gates.operation_identity import meta_of
 from runner.verify.gates.self_test import (
     ComponentFile,
-    SelfTests,
     format_metas,
     judge_output,
     load_component,
     note_contract,
     run_self_test,
 )
-from runner.verify.gates.steps import ParentRun, StepGate
+from runner.verify.gates.steps import StepGate
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
@@ -33,35 +32,22 @@ from runner.verify.gates.weights import (
     weight_map_fault,
     weights_of,
 )
-from runner.verify.layout import Layout
-from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code
-from runner.verify.runtime.disk_cache import DiskCache, size_of
+from runner.verify.loading_files import CannotJudge, foreign_code
+from runner.verify.runtime.disk_cache import size_of
 from runner.verify.runtime.output_leaves import is_tensor, leaves, tensors
 from runner.verify.runtime.random_blocks import DifferentDrawError
-from runner.verify.runtime.runner import ForwardRunner, Inputs, SharedInputs
-from runner.verify.runtime.self_test_reuse import SelfTestReuse
+from runner.verify.runtime.runner import Inputs, SharedInputs
 
 
 class RootGate:
     """The part of the composition gate that lies between the original and the composed model."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        disk_cache: DiskCache,
-        tests: SelfTests,
-        steps: StepGate,
-        findings: Findings,
-    ) -> None:
-        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
-        self.tests, self.steps, self.findings = tests, steps, findings
-        self._node = layout.tree.nodes[ROOT] if layout.tree else None
+    def __init__(self, context: Context, steps: StepGate) -> None:
+        self.context, self.steps = context, steps
+        self.layout, self.runner, self.findings = context.layout, context.runner, context.findings
+        self._node = context.layout.tree.nodes[ROOT] if context.layout.tree else None
         self._component: ComponentFile | None = None
         self._has_same_inputs = False
-        self._loaded_step: LoadedStep | None = None
-        self.self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
 
     def judge_own_inputs(self, inputs: SharedInputs) -> None:
         """Judge the root's own inputs; run its self-test now if they are not the author's.
@@ -74,7 +60,7 @@ class RootGate:
             return
         is_kernel = self.layout.is_kernel(root.path)
         if (
-            self.self_test_reuse.needs_self_test(root.path)
+            self.steps.self_test_reuse.needs_self_test(root.path)
             if is_kernel
             else self._component is None
         ):
@@ -82,18 +68,17 @@ class RootGate:
                 self.findings.time_gate("self-test"),
                 self.findings.record_cannot_judge("self-test", root.path),
             ):
-                component = load_component(self.files, self.runner, root.path, root.path)
+                component = load_component(self.context.files, self.runner, root.path, root.path)
                 self._component = None if is_kernel else component
                 self._has_same_inputs = self._has_original_inputs(component, inputs)
                 if not self._has_same_inputs:
-                    if not self.disk_cache.has_room_for(size_of(list(inputs.get()))):
+                    if not self.context.disk_cache.has_room_for(size_of(list(inputs.get()))):
                         inputs.release()
-                    context = self.files, self.layout, self.runner, self.tests, self.findings
-                    run_self_test(root.path, *context)
+                    run_self_test(root.path, self.context)
                 elif is_kernel:
-                    self.self_test_reuse.register(component)
+                    self.steps.self_test_reuse.register(component)
         input_metas = tuple(map(meta_of, tensors(list(inputs.get()))))
-        contract = self.tests.contracts.get(root.path)
+        contract = self.context.tests.contracts.get(root.path)
         if contract and contract.inputs != input_metas:
             self.findings.record_verdict(
                 "self-test",
@@ -111,7 +96,7 @@ class RootGate:
         if not are_identical(tensors(list(own_inputs)), tensors(list(inputs.get()))):
             return False
         model = component.build(0, bare=True)
-        note_contract(component, self.layout, model, own_inputs, self.tests, self.findings)
+        note_contract(component, model, own_inputs, self.context)
         return True
 
     def judge(
@@ -135,15 +120,9 @@ class RootGate:
         step = self.layout.step_of(component.path)
         if step is None or self.findings.has_verdict("step", step.folder):
             return
-        with self.findings.time_gate("step"), self.steps.record_failure(step):
-            if self._loaded_step is None:
-                self._loaded_step = self.steps.load_step(step)
-            self.steps.compare_trial(self._loaded_step, run, trial)
-
-    def close_step(self) -> None:
-        """Record the verdict on its step after the last trial."""
-        if self._loaded_step is not None:
-            self.steps.finish_step(self._loaded_step)
+        with self.findings.time_gate("step"):
+            self.steps.begin_trial(trial)
+            self.steps.judge_run(step, run, trial)
 
     def _run(
         self,
@@ -170,21 +149,19 @@ class RootGate:
         watch = self.runner.make_watch(model) if first else None
         actual, observation = self.runner.forward(label, model, root_inputs.get(), trial, watch)
         if first and self._has_same_inputs:
-            judge_output(component, self.layout, actual, self.tests, self.findings)
+            judge_output(component, actual, self.context)
         difference = compare_with_control(_flatten(expected), _flatten(actual), COMPOSITION)
         self.findings.record_comparison("composition", component.path, difference)
         if difference.bitwise_equal:  # the bits are the same, so one copy of them is enough
             stored = _rebuild_nesting(actual, iter(_flatten(expected)))
         else:
-            stored = self.disk_cache.store(actual)
+            stored = self.context.disk_cache.store(actual)
         buffers = copy_buffers(model) if self.runner.options.mode == "train" else {}
-        return ParentRun(
-            root_inputs, stored, root_weights, root_table, buffers, observation, repeated=False
-        )
+        return ParentRun(root_inputs, stored, root_weights, root_table, buffers, observation)
 
     def _convert_inputs(self, component: ComponentFile, inputs: Inputs) -> Inputs:
         """Return the author's inputs in the component's form: only tensors, or all arguments."""
-        contract = self.tests.contracts.get(component.path)
+        contract = self.context.tests.contracts.get(component.path)
         takes_all = contract is not None and contract.argument_count == sum(map(len, inputs))
         return inputs if takes_all else (tuple(tensors(list(inputs))), {})
 

@@ -2,9 +2,9 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,11 +15,11 @@ from torch import nn
 from runner.quantities import pluralize
 from runner.tree.document import Node
 from runner.verify.findings import Findings
+from runner.verify.gates.context import Context, Contract
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
 from runner.verify.guard.worker_client import IMPORT_OPERATIONS
-from runner.verify.layout import Layout
 from runner.verify.loading_files import (
     AnyFiles,
     CannotJudge,
@@ -30,38 +30,11 @@ from runner.verify.loading_files import (
 from runner.verify.results import NOT_FINITE
 from runner.verify.runtime.operation_watch import ComponentCall, Event, Watch
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
-from runner.verify.runtime.random_blocks import RepeatedDraws
+from runner.verify.runtime.random_blocks import RepeatedDraws, draw_shapes
 from runner.verify.runtime.runner import ForwardRunner, Inputs
 
 _REQUIRED_FUNCTIONS = ("get_init_inputs", "get_expected_output_shape", "run_tests")
 """Functions that a component must have, besides those that the verdict is based on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """Shapes, dtypes and strides of a component's own inputs."""
-
-    inputs: tuple[TensorMeta, ...]
-    strides: tuple[tuple[int, ...], ...]
-    argument_count: int
-    """Number of arguments, including those that are no tensors."""
-    operations: Counter[str] | None = None
-    """Operations that it ran on them, with attributes, without moves and constants."""
-    weights: frozenset[tuple[str, TensorMeta]] = frozenset()
-    """Name, shape and dtype of each weight."""
-    plain_arguments: tuple[str, ...] = ()
-    """Arguments that are no tensors, as text."""
-
-
-@dataclass
-class SelfTests:
-    """Results of the self-tests so far."""
-
-    contracts: dict[str, Contract] = field(default_factory=dict)
-    not_finite: dict[str, str] = field(default_factory=dict)
-    """Component -> reason; the original's values decide whether it is a fault."""
-    unread_weights: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Kernel -> names of its weights that reach no output of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +60,11 @@ class ComponentFile:
                 return make_model(names["Model"], names.get("get_init_inputs"))
 
         return build(f"{self.path}: Model", make, trial)
+
+    def draw_shapes(self) -> Inputs | None:
+        """Return inputs on the meta device; None unless all are sure to be finite."""
+        inputs = draw_shapes(self.module.__dict__["get_inputs"])
+        return (tuple(inputs), {}) if isinstance(inputs, list | tuple) else None
 
     def draw(self, trial: int, *, repeated: bool = True, reuse: bool = False) -> Inputs:
         """Return new inputs; with `repeated`, large tensors may repeat one block of random numbers.
@@ -128,39 +106,40 @@ def load_component(
     return ComponentFile(component, module, runner)
 
 
-def run_self_test(
-    component: str,
-    files: AnyFiles,
-    layout: Layout,
-    runner: ForwardRunner,
-    tests: SelfTests,
-    findings: Findings,
-) -> None:
+def run_self_tests(context: Context, components: Iterable[str]) -> None:
+    """Run the self-tests of those components that have none yet."""
+    for component in components:
+        is_judged = context.findings.has_verdict("self-test", component)
+        if not is_judged and component not in context.tests.not_finite:
+            run_self_test(component, context)
+
+
+def run_self_test(component: str, context: Context) -> None:
     """Run one component on its own inputs; free everything that it allocated afterwards."""
+    runner, findings = context.runner, context.findings
     with (
         findings.record_cannot_judge("self-test", component),
         foreign_code(component, runner.directory),
     ):
-        component_file = load_component(files, runner, component, component)
+        component_file = load_component(context.files, runner, component, component)
         trial = runner.last_trial if runner.standalone else 0
         model = component_file.build(trial)
         if runner.standalone:
             runner.vary(model, trial)
         inputs = component_file.draw(trial)
-        note_contract(component_file, layout, model, inputs, tests, findings)
-        if not layout.is_kernel(component):
+        note_contract(component_file, model, inputs, context)
+        if not context.layout.is_kernel(component):
             output, _ = runner.forward(f"{component}: forward", model, inputs, trial)
-            judge_output(component_file, layout, output, tests, findings)
+            judge_output(component_file, output, context)
             return
         watch = runner.make_watch(model)
         output, observation = runner.forward(f"{component}: forward", model, inputs, trial, watch)
-        judge_output(component_file, layout, output, tests, findings)
+        judge_output(component_file, output, context)
         assert observation is not None
         unread_weights = frozenset(weights_of(model)) - observation.weights_used
-        tests.unread_weights[component] = unread_weights
+        context.tests.unread_weights[component] = unread_weights
         events = watch.trace.events
-        contract = tests.contracts[component]
-        tests.contracts[component] = replace(contract, operations=count_operations(events))
+        context.tests.note_operations(component, count_operations(events))
         del output
         findings.record_verdict("rules", component, watch.retained_tensor_fault())
         if runner.standalone:
@@ -177,14 +156,10 @@ def run_self_test(
 
 
 def note_contract(
-    component: ComponentFile,
-    layout: Layout,
-    model: nn.Module,
-    inputs: Inputs,
-    tests: SelfTests,
-    findings: Findings,
+    component: ComponentFile, model: nn.Module, inputs: Inputs, context: Context
 ) -> None:
     """Record a component's contract; compare its inputs and weights with the tree's instances."""
+    findings = context.findings
     input_tensors = tensors(list(inputs))
     contract = Contract(
         tuple(map(meta_of, input_tensors)),
@@ -193,11 +168,11 @@ def note_contract(
         weights=weight_metas(model),
         plain_arguments=plain_arguments([*inputs[0], *inputs[1].values()]),
     )
-    tests.contracts[component.path] = contract
+    context.tests.contracts[component.path] = contract
     own_weights = weights_of(model)
     weights = {name: list(tensor.shape) for name, tensor in own_weights.items()}
     dtypes = {name: dtype_name(tensor.dtype) for name, tensor in own_weights.items()}
-    for node in layout.nodes(component.path):
+    for node in context.layout.nodes(component.path):
         if documented_inputs(node) != contract.inputs:
             findings.record_verdict(
                 "self-test",
@@ -222,16 +197,14 @@ def note_contract(
                 )
 
 
-def judge_output(
-    component: ComponentFile, layout: Layout, output: Any, tests: SelfTests, findings: Findings
-) -> None:
+def judge_output(component: ComponentFile, output: Any, context: Context) -> None:
     """Record the verdict on a component's output; one with NaN or infinity is settled later."""
     results = tuple(map(meta_of, tensors(output)))
     missing_name = next(
         (name for name in _REQUIRED_FUNCTIONS if name not in component.module.__dict__), None
     )
     fault = f"no {missing_name}()" if missing_name else _shape_fault(component, results)
-    for node in layout.nodes(component.path):
+    for node in context.layout.nodes(component.path):
         tree_metas = _read_metas(node.output_shapes, node.output_dtypes)
         if fault is None and tree_metas != results:
             fault = (
@@ -242,18 +215,17 @@ def judge_output(
         fault = f"forward() returned {type(output).__name__} with no tensor in it"
     not_finite_count = sum(count_not_finite(tensor) for tensor in tensors(output))
     if not_finite_count and fault is None:
-        tests.not_finite[component.path] = (
+        context.tests.not_finite[component.path] = (
             f"{NOT_FINITE} in {pluralize(not_finite_count, 'element')}"
         )
     else:
-        findings.record_verdict("self-test", component.path, fault)
+        context.findings.record_verdict("self-test", component.path, fault)
 
 
-def settle_not_finite(
-    layout: Layout, tests: SelfTests, in_original: set[str], findings: Findings
-) -> None:
+def settle_not_finite(context: Context, in_original: set[str]) -> None:
     """Judge the components that gave NaN or infinity; `in_original` do so in the original, too."""
-    for component, reason in tests.not_finite.items():
+    layout, findings = context.layout, context.findings
+    for component, reason in context.tests.not_finite.items():
         kernels = {component} if layout.is_kernel(component) else layout.kernels_below(component)
         if kernels & in_original:
             findings.record_verdict("self-test", component, None)  # such as scores behind a mask

@@ -1,9 +1,9 @@
 """Judges steps: a parent and its refactored model, on the same weights and inputs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 
 from torch import nn
@@ -11,17 +11,15 @@ from torch import nn
 from runner.quantities import pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import TREE_FILE
-from runner.verify.findings import Findings
 from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, count_elements
+from runner.verify.gates.context import Context, Contract
 from runner.verify.gates.coverage import compare_coverage, coverage_fault, unread_weight_fault
-from runner.verify.gates.nested_steps import LoadedStep, NestedSteps
+from runner.verify.gates.nested_steps import IN_THE_MODEL, LoadedStep, NestedSteps, ParentRun
 from runner.verify.gates.operation_identity import TensorMeta
 from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.self_test import (
     ComponentFile,
-    Contract,
-    SelfTests,
     count_operations,
     forbid_computation,
     format_metas,
@@ -35,7 +33,6 @@ from runner.verify.gates.self_test import (
 )
 from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
-    Weights,
     WeightTable,
     copy_buffers,
     describe_weights,
@@ -44,73 +41,52 @@ from runner.verify.gates.weights import (
     transfer_weights,
     weight_map_fault,
 )
-from runner.verify.layout import Layout, StepFolder, read_weight_map
-from runner.verify.loading_files import AnyFiles, CannotJudge, foreign_code, require_attribute
-from runner.verify.runtime.disk_cache import DiskCache
-from runner.verify.runtime.operation_watch import ComponentCall, Event
+from runner.verify.layout import StepFolder, read_weight_map
+from runner.verify.loading_files import CannotJudge, foreign_code, require_attribute
+from runner.verify.runtime.operation_watch import ComponentCall, Event, Watch
 from runner.verify.runtime.output_leaves import MissingValuesError
 from runner.verify.runtime.replay import Recording
-from runner.verify.runtime.runner import ForwardObservation, ForwardRunner, SharedInputs
+from runner.verify.runtime.runner import ForwardObservation, SharedInputs
 from runner.verify.runtime.self_test_reuse import SelfTestReuse
-
-
-@dataclass(frozen=True, slots=True)
-class ParentRun:
-    """One forward of a parent: its output, and the inputs and weights that lead to it."""
-
-    inputs: SharedInputs
-    expected: object
-    weights: Weights
-    weight_table: WeightTable
-    buffers: Weights
-    """The buffers after the forward; empty in eval mode."""
-    observation: ForwardObservation | None
-    """Result of watching the forward; None after the first trial."""
-    repeated: bool = True
-    """Whether the inputs are the component's own, in which large draws are repeated blocks."""
 
 
 class StepGate:
     """Judges one step at a time; the first trial serves self-test, rules, weights, coverage too."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        disk_cache: DiskCache,
-        tests: SelfTests,
-        power: PowerGate,
-        findings: Findings,
-    ) -> None:
-        self.files, self.layout, self.runner, self.disk_cache = files, layout, runner, disk_cache
-        self.tests, self.power, self.findings = tests, power, findings
-        self._self_test_reuse = SelfTestReuse(files, layout, runner, tests, findings)
-        self._nested_steps = NestedSteps(runner, disk_cache, findings)
+    def __init__(self, context: Context, power: PowerGate) -> None:
+        self.context, self.power = context, power
+        self.layout, self.runner = context.layout, context.runner
+        self.tests, self.findings = context.tests, context.findings
+        self.self_test_reuse = SelfTestReuse(context)
+        self._nested_steps = NestedSteps(context, self.judge_run)
+        self._loaded_steps: dict[str, LoadedStep] = {}
         self._calls: set[tuple[str, tuple[TensorMeta, ...], str]] = set()
         self._later_checks: list[tuple[str, Callable[[Contract], str | None]]] = []
         """Files of children with what is checked about them once their contracts are known."""
 
-    def judge(self, step: StepFolder) -> None:
-        """Judge a step on its parent's own weights and inputs."""
-        with self.record_failure(step):
-            loaded_step = self.load_step(step)
-            original = f"{step.folder}/original.py"
-            parent = load_component(self.files, self.runner, original, step.parent or original)
-            for trial in range(self.runner.options.seeds):
-                try:
-                    self.compare_trial(loaded_step, self._run_parent(parent, trial), trial)
-                except MissingValuesError:
-                    with self.disk_cache.storing_values():
-                        self.compare_trial(loaded_step, self._run_parent(parent, trial), trial)
-                if loaded_step.total.reason:
-                    break
-            self.finish_step(loaded_step)
-            if loaded_step.total.reason is None:
-                self._nested_steps.add(loaded_step)
+    def judge_alone(self, steps: Iterable[StepFolder]) -> None:
+        """Judge steps that have no verdict yet, on their parents' own weights and inputs."""
+        for step in steps:
+            if not self.findings.has_verdict("step", step.folder):
+                with self._record_failure(step):
+                    self._judge_alone(step)
+
+    def _judge_alone(self, step: StepFolder) -> None:
+        loaded_step = self._load_step(step)
+        original = f"{step.folder}/original.py"
+        parent = load_component(self.context.files, self.runner, original, step.parent or original)
+        for trial in range(self.runner.options.seeds):
+            try:
+                self._compare_trial(loaded_step, self._run_parent(parent, trial), trial)
+            except MissingValuesError:
+                with self.context.disk_cache.storing_values():
+                    self._compare_trial(loaded_step, self._run_parent(parent, trial), trial)
+            if loaded_step.total.reason:
+                break
+        self._record_step(loaded_step)
 
     @contextmanager
-    def record_failure(self, step: StepFolder) -> Iterator[None]:
+    def _record_failure(self, step: StepFolder) -> Iterator[None]:
         """Record CannotJudge, if the body raises it, as the verdict of this step's gates."""
         refactored_file = f"{step.folder}/refactored.py"
         try:
@@ -123,7 +99,7 @@ class StepGate:
                 if not self.findings.has_verdict(gate, component):
                     self.findings.record_broken(gate, component, f"the step did not run: {error}")
 
-    def load_step(self, step: StepFolder) -> LoadedStep:
+    def _load_step(self, step: StepFolder) -> LoadedStep:
         """Check a step's source and load it; CannotJudge if a part is missing."""
         refactored_file = f"{step.folder}/refactored.py"
         findings = self.findings
@@ -134,40 +110,78 @@ class StepGate:
         if fault := self._children_fault(step):
             findings.record_verdict("rules", refactored_file, fault)
         with forbid_computation(refactored_file, self.runner, findings):
-            module = self.files.load_step(self.runner.directory / step.folder)
+            module = self.context.files.load_step(self.runner.directory / step.folder)
         require_attribute(module, "RefactoredModel", self.runner.directory)
-        return LoadedStep(step, module, read_weight_map(self.runner.directory / step.folder))
+        mapping = read_weight_map(self.runner.directory / step.folder)
+        loaded_step = self._loaded_steps[step.folder] = LoadedStep(step, module, mapping)
+        return loaded_step
 
-    def finish_step(self, loaded_step: LoadedStep) -> None:
-        """Record the verdict, after the last trial."""
-        step, total, findings = loaded_step.step, loaded_step.total, self.findings
-        if not findings.has_verdict("step", step.folder):
-            findings.record_comparison("step", step.folder, total)
-            if total.reason is None and not total.noticed:
-                findings.warn(f"{step.folder} is vacuous: {VACUOUS}")
+    def begin_trial(self, trial: int) -> None:
+        """Let the steps below the root's wait for the model to call their parents in this trial.
 
-    def compare_trial(self, loaded_step: LoadedStep, parent: "ParentRun", trial: int) -> None:
-        """Run the refactored model on the inputs and weights of its parent, and compare."""
+        In others' directories they have been judged on their own inputs in all trials.
+        """
+        if trial and self.runner.standalone:
+            return
+        self._nested_steps.begin_trial(
+            [
+                step
+                for step in self.layout.steps
+                if step.parent != self.context.root and self._is_good(step)
+            ]
+        )
+
+    def _is_good(self, step: StepFolder) -> bool:
+        loaded_step = self._loaded_steps.get(step.folder)
+        if loaded_step is None:
+            return not self.findings.has_verdict("step", step.folder)
+        return loaded_step.total.reason is None
+
+    def judge_run(self, step: StepFolder, run: ParentRun, trial: int) -> None:
+        """Judge a step on what the model gives its parent."""
+        with self._record_failure(step):
+            loaded_step = self._loaded_steps.get(step.folder) or self._load_step(step)
+            self._compare_trial(loaded_step, run, trial)
+
+    def finish(self) -> None:
+        """Record the verdicts of the steps that were judged in the model, after the last trial.
+
+        A step below the root's has none if no wrong value could be noticed there, such as behind a
+        ReLU that gives zeros alone: it is then judged on its parent's own inputs.
+        """
+        for step in self.layout.steps:
+            if loaded_step := self._loaded_steps.get(step.folder):
+                total = loaded_step.total
+                if total.reason or total.noticed or step.parent == self.context.root:
+                    self._record_step(loaded_step)
+
+    def _record_step(self, loaded_step: LoadedStep) -> None:
+        folder, total = loaded_step.step.folder, loaded_step.total
+        is_new = not self.findings.has_verdict("step", folder)
+        self.findings.record_comparison("step", folder, total)
+        if is_new and total.reason is None and not total.noticed:
+            self.findings.warn(f"{folder} is vacuous: {VACUOUS}")
+
+    def _compare_trial(self, loaded_step: LoadedStep, parent: ParentRun, trial: int) -> None:
+        """Run the refactored model on the inputs and weights of its parent, and compare.
+
+        If the parent was watched, the run also serves rules, weights, coverage and power.
+        """
         runner, findings = self.runner, self.findings
         step, mapping = loaded_step.step, loaded_step.mapping
-        inputs, expected, original_run = parent.inputs, parent.expected, parent.observation
+        original_run = parent.observation
         refactored_file = f"{step.folder}/refactored.py"
         with forbid_computation(refactored_file, runner, findings):
             refactored_model = runner.build_bare(
                 f"{refactored_file}: RefactoredModel", loaded_step.build_refactored, trial
             )
-        if trial == 0:
-            fault = weight_map_fault(
-                mapping, describe_weights(refactored_model), parent.weight_table
-            )
-            findings.record_verdict("weights", step.folder, fault)
+        children = loaded_step.find_children(refactored_model, runner)
+        recording = None
+        if original_run:
+            self._judge_model(loaded_step, refactored_model, children, parent.weight_table)
+            recording = self.power.make_recording(step.folder, children)
         with foreign_code(f"{step.folder}/weight_map.json", runner.directory):
             transfer_weights(parent.weights, refactored_model, mapping)
-        children = self._find_children(loaded_step, refactored_model) if trial == 0 else {}
-        if trial == 0 and runner.standalone and step.parent:
-            files = loaded_step.component_files(children)
-            runner.standalone.record_map(step.parent, mapping, files)
-        recording = self.power.make_recording(step.folder, children) if trial == 0 else None
         actual, refactored_run = self._run_refactored(
             loaded_step, refactored_model, children, parent, trial, recording
         )
@@ -179,28 +193,25 @@ class StepGate:
                 step.folder,
                 unread_weight_fault(mapping, storages, original_run, refactored_run),
             )
-        buffer_difference = compare_state(parent.buffers, refactored_model, mapping)
-        if recording is None:
-            del refactored_model
-        difference = compare_with_control(expected, actual, STEP) | buffer_difference
-        if difference.reason is None and count_elements(expected) == 0:
-            self.findings.record_vacuous(
-                "step", step.folder, "the output holds no numbers", difference
-            )
+        difference = compare_with_control(parent.expected, actual, STEP)
+        difference |= compare_state(parent.buffers, refactored_model, mapping)
+        if difference.reason and parent.restore_generators:
+            difference = replace(difference, reason=IN_THE_MODEL + difference.reason)
+        if difference.reason is None and count_elements(parent.expected) == 0:
+            findings.record_vacuous("step", step.folder, "the output holds no numbers", difference)
         if (
             recording
             and original_run
             and refactored_run
             and can_be_seen_to_fail(difference, refactored_run.trace.parent_faults)
         ):
-            label = f"{refactored_file}: forward"
             self.power.judge(
                 Comparison(
                     step.folder,
                     loaded_step.component_files(children),
                     {path: module for path, (module, _) in children.items()},
-                    lambda: runner.forward(label, refactored_model, inputs.get(), trial)[0],
-                    actual if difference.bitwise_equal else expected,
+                    lambda: self._run(loaded_step, refactored_model, parent, trial)[0],
+                    actual if difference.bitwise_equal else parent.expected,
                     difference.bitwise_equal,
                     STEP,
                     original_run.computes_for_nothing,
@@ -209,7 +220,29 @@ class StepGate:
             )
         loaded_step.total |= difference
 
-    def _run_parent(self, parent: ComponentFile, trial: int) -> "ParentRun":
+    def _judge_model(
+        self,
+        loaded_step: LoadedStep,
+        model: nn.Module,
+        children: dict[str, tuple[nn.Module, str]],
+        weight_table: WeightTable,
+    ) -> None:
+        """Judge what a refactored model consists of, before it runs."""
+        step, mapping, findings = loaded_step.step, loaded_step.mapping, self.findings
+        fault = weight_map_fault(mapping, describe_weights(model), weight_table)
+        findings.record_verdict("weights", step.folder, fault)
+        refactored_file = f"{step.folder}/refactored.py"
+        if not children:
+            findings.record_verdict("rules", refactored_file, "uses no class of children/")
+        findings.record_verdict("rules", refactored_file, outside_tensor_fault(model, children))
+        names = loaded_step.component_files(children)
+        for path, (module, _) in children.items():
+            check = partial(weights_fault, weights=weight_metas(module), place=f"in {step.folder}")
+            self._later_checks.append((names[path], check))
+        if self.runner.standalone and step.parent:
+            self.runner.standalone.record_map(step.parent, mapping, names)
+
+    def _run_parent(self, parent: ComponentFile, trial: int) -> ParentRun:
         runner, first = self.runner, trial == 0
         inputs = SharedInputs(lambda: parent.draw(trial))
         model = parent.build(trial)
@@ -217,64 +250,62 @@ class StepGate:
         weight_table, weights = describe_weights(model), snapshot_weights(model)
         model_inputs = inputs.get()
         if first:
-            note_contract(parent, self.layout, model, model_inputs, self.tests, self.findings)
+            note_contract(parent, model, model_inputs, self.context)
         watch = runner.make_watch(model) if first else None
         output, observation = runner.forward(
             f"{parent.path}: forward", model, model_inputs, trial, watch
         )
         if observation:
             operations = count_operations(observation.trace.events)
-            contract = self.tests.contracts[parent.path]
-            self.tests.contracts[parent.path] = replace(contract, operations=operations)
+            self.tests.note_operations(parent.path, operations)
         if first and self.layout.step_of(parent.path):
-            judge_output(parent, self.layout, output, self.tests, self.findings)
+            judge_output(parent, output, self.context)
         buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        expected = self.context.disk_cache.store(output)
         return ParentRun(
-            inputs, self.disk_cache.store(output), weights, weight_table, buffers, observation
+            inputs, expected, weights, weight_table, buffers, observation, is_in_model=False
         )
-
-    def _find_children(
-        self, loaded_step: LoadedStep, model: nn.Module
-    ) -> dict[str, tuple[nn.Module, str]]:
-        """Return module path -> (module, file) of each child."""
-        children = loaded_step.find_children(model, self.runner)
-        refactored_file = f"{loaded_step.step.folder}/refactored.py"
-        if not children:
-            self.findings.record_verdict("rules", refactored_file, "uses no class of children/")
-        self.findings.record_verdict(
-            "rules", refactored_file, outside_tensor_fault(model, children)
-        )
-        return children
 
     def _run_refactored(
         self,
         loaded_step: LoadedStep,
         model: nn.Module,
         children: dict[str, tuple[nn.Module, str]],
-        parent: "ParentRun",
+        parent: ParentRun,
         trial: int,
         recording: Recording | None,
     ) -> tuple[object, ForwardObservation | None]:
-        folder = loaded_step.step.folder
-        label = f"{folder}/refactored.py: forward"
-        model_inputs = parent.inputs.get()
-        if trial:
-            return self.runner.forward(label, model, model_inputs, trial)
-        watch = self.runner.make_watch(model, parameter_storages(parent.weights))
         modules = {path: module for path, (module, _) in children.items()}
         names = loaded_step.component_files(children)
-        for path, (module, _) in children.items():
-            check = partial(weights_fault, weights=weight_metas(module), place=f"in {folder}")
-            self._later_checks.append((names[path], check))
-        with (
-            nullcontext() if parent.repeated else self._nested_steps.watch_modules(modules, names),
-            self._self_test_reuse.watch_kernels(
-                modules, names, model_inputs, repeated=parent.repeated
-            ),
-            recording.record_calls() if recording else nullcontext(),
-            watch.watch_components(children, names),
-        ):
-            return self.runner.forward(label, model, model_inputs, trial, watch)
+        with ExitStack() as stack:
+            if parent.is_in_model:
+                stack.enter_context(self._nested_steps.watch_modules(modules, names, trial))
+            if parent.observation is None:
+                return self._run(loaded_step, model, parent, trial)
+            watch = self.runner.make_watch(model, parameter_storages(parent.weights))
+            stack.enter_context(self.self_test_reuse.watch_components(modules, names, watch))
+            if recording:
+                stack.enter_context(recording.record_calls())
+            stack.enter_context(watch.watch_components(children, names))
+            return self._run(loaded_step, model, parent, trial, watch)
+
+    def _run(
+        self,
+        loaded_step: LoadedStep,
+        model: nn.Module,
+        parent: ParentRun,
+        trial: int,
+        watch: Watch | None = None,
+    ) -> tuple[object, ForwardObservation | None]:
+        """Run a refactored model as its parent ran."""
+        return self.runner.forward(
+            f"{loaded_step.step.folder}/refactored.py: forward",
+            model,
+            parent.inputs.get(),
+            trial,
+            watch,
+            restore_generators=parent.restore_generators,
+        )
 
     def _judge_run(
         self, step: StepFolder, original_run: ForwardObservation, refactored_run: ForwardObservation
@@ -304,7 +335,7 @@ class StepGate:
         contract = self.tests.contracts.get(call.component)
         if contract and contract.operations is None and contract.inputs == call.inputs:
             operations = count_operations(events[slice(*call.event_span)])
-            self.tests.contracts[call.component] = replace(contract, operations=operations)
+            self.tests.note_operations(call.component, operations)
 
     def judge_calls(self) -> None:
         """Compare the inputs that steps called their children with to the children's own inputs."""

@@ -8,7 +8,7 @@ as the operators that it dispatches.
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType
@@ -33,6 +33,7 @@ from runner.torch_internals import (
 )
 from runner.verify.guard.shared_memory import NotToldError
 from runner.verify.guard.wire_format import encode
+from runner.verify.runtime.forward_wrapping import wrap_forwards
 from runner.verify.runtime.output_leaves import tensors
 
 Item = list[Any]
@@ -349,21 +350,17 @@ def is_torch_function(function: Any) -> bool:
     return code is None or code.co_filename.startswith(_TORCH_FOLDER)
 
 
-@contextmanager
 def record_components(
     recorder: CallRecorder, components: dict[str, tuple[nn.Module, str]]
-) -> Iterator[None]:
-    """Record where each call of a component begins and ends.
+) -> AbstractContextManager[None]:
+    """Return a context that records where each call of a component begins and ends.
 
     `components`: maps a module path to the module and its file.
     """
-    for path, (module, file) in components.items():
-        module.forward = _wrap_forward(recorder, path, module.forward, file)
-    try:
-        yield
-    finally:
-        for module, _ in components.values():
-            module.__dict__.pop("forward", None)
+    return wrap_forwards(
+        {path: module for path, (module, _) in components.items()},
+        lambda path, forward: _wrap_forward(recorder, path, forward, components[path][1]),
+    )
 
 
 def _wrap_forward(

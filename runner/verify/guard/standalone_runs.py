@@ -12,8 +12,8 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -55,6 +55,7 @@ from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layo
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
 from runner.verify.results import GateName
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.input_moves import move_inputs
 from runner.verify.runtime.operation_watch import Event
 from runner.verify.runtime.output_leaves import tensors
@@ -433,13 +434,14 @@ class StandaloneRuns:
                 f"{run.message_start}, it says what cannot be read: {error}"
             ) from error
 
-    @contextmanager
-    def watch_kernel_outputs(self, composed: nn.Module) -> Iterator[None]:
-        """Record, in the body, which kernels return more than one number in the composed model."""
+    def watch_kernel_outputs(self, composed: nn.Module) -> AbstractContextManager[None]:
+        """Return a context that records which kernels return more than one number in the model."""
         directory = self._layout.directory
         components = find_components(composed, directory / KERNEL_FOLDER, directory)
 
-        def watch_output(file: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def watch_output(path: str, forward: Forward) -> Forward:
+            file = components[path][1]
+
             def watched_forward(*args: Any, **kwargs: Any) -> Any:
                 output = forward(*args, **kwargs)
                 if file not in self._varying_kernels:
@@ -450,16 +452,8 @@ class StandaloneRuns:
 
             return watched_forward
 
-        own_forwards = [(module, vars(module).get("forward")) for module, _ in components.values()]
-        for module, file in components.values():
-            module.forward = watch_output(file, module.forward)
-        try:
-            yield
-        finally:
-            for module, forward in own_forwards:
-                vars(module).pop("forward")
-                if forward is not None:
-                    module.forward = forward
+        modules = {path: module for path, (module, _) in components.items()}
+        return wrap_forwards(modules, watch_output)
 
 
 def _has_different_values(tensor: torch.Tensor) -> bool:

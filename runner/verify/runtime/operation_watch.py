@@ -34,6 +34,7 @@ from runner.verify.gates.operation_identity import (
     identify_operation,
     meta_of,
 )
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.origins import Origin, Origins, is_part
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
 from runner.verify.runtime.work_estimate import estimate_effort
@@ -219,15 +220,16 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         component file. `examine`: component files whose outputs are examined for NaN and infinity.
         """
         self._watches_components = True
-        watched_modules = [module for module, _ in modules.values()]
-        for path, (module, file) in modules.items():
-            module.forward = self._wrap_forward(module, names[path], file, examine)
         try:
-            yield
+            with wrap_forwards(
+                {path: module for path, (module, _) in modules.items()},
+                lambda path, forward: self._wrap_forward(
+                    forward, names[path], modules[path][1], examine
+                ),
+            ):
+                yield
         finally:
             self._watches_components = False
-            for module in watched_modules:
-                module.__dict__.pop("forward", None)
 
     def check_output(self, output: object) -> None:
         """Check the forward's output before anybody reads it."""
@@ -238,9 +240,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Return whether a tensor is empty, or an operation such as zeros_like took its shape."""
         return not tensor.numel() or self._storage_number(tensor) in self._shapes_read
 
-    def retained_tensor_fault(self) -> str | None:
-        """Return a fault if a tensor of the forward is still alive after its output is freed."""
-        result_storages = {number for event in self.trace.events for number in event.writes}
+    def retained_tensor_fault(self, component: str | None = None) -> str | None:
+        """Return a fault if a tensor of the forward is still alive after its output is freed.
+
+        `component`: the component whose tensors are meant, if components were watched.
+        """
+        events = (event for event in self.trace.events if event.component == component)
+        result_storages = {number for event in events for number in event.writes}
         result_storages -= self._input_storages
         for number, reference in enumerate(self._storage_references):
             if number in result_storages and not reference.expired():  # type: ignore[no-untyped-call]
@@ -248,10 +254,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return None
 
     def _wrap_forward(
-        self, module: nn.Module, name: str, file: str, examine: frozenset[str]
-    ) -> Any:
-        forward = module.forward
-
+        self, forward: Forward, name: str, file: str, examine: frozenset[str]
+    ) -> Forward:
         def record_call(*args: Any, **kwargs: Any) -> Any:
             inputs = tensors([*args, *kwargs.values()])
             metas = tuple(map(meta_of, inputs))

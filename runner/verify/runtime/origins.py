@@ -139,6 +139,7 @@ def _hash_operation(name: str, operation: DispatchedOperation, origins: tuple[Or
     return hash((operation, origins[::-1] if name.rstrip("_") in _SWAPPED else origins))
 
 
+@without_modes()  # another watch may observe the same forward
 def _hash_values(tensor: torch.Tensor) -> int:
     """Return a hash of a constant's numbers; one for all shapes if they are equal."""
     values = _sample_values(tensor)
@@ -149,6 +150,7 @@ def _hash_values(tensor: torch.Tensor) -> int:
     return hash(("constant", values.numpy().tobytes()))
 
 
+@without_modes()
 def _find_one_value(tensor: torch.Tensor) -> Origin:
     """Return the origin of a constant with one value throughout; nothing for another one."""
     values = _sample_values(tensor)
@@ -165,12 +167,11 @@ def _sample_values(tensor: torch.Tensor) -> torch.Tensor | None:
     has_values = type(tensor) in (torch.Tensor, torch.nn.Parameter) and not tensor.is_meta
     if not has_values or not tensor.numel() or not tensor.untyped_storage().nbytes():
         return None
-    with without_modes():
-        sample = tensor.detach()
-        while sample.numel() > _MOST_ELEMENTS:
-            _, largest = max((size, n) for n, size in enumerate(sample.shape))
-            sample = sample.movedim(largest, 0)[::2]
-        flat = sample.resolve_conj().resolve_neg().reshape(-1).cpu()
-        if flat.is_complex():
-            return flat.to(torch.complex128)
-        return flat.to(torch.float64 if flat.is_floating_point() else torch.int64)
+    sample = tensor.detach()
+    while sample.numel() > _MOST_ELEMENTS:
+        _, largest = max((size, n) for n, size in enumerate(sample.shape))
+        sample = sample.movedim(largest, 0)[::2]
+    flat = sample.resolve_conj().resolve_neg().reshape(-1).cpu()
+    if flat.is_complex():
+        return flat.to(torch.complex128)
+    return flat.to(torch.float64 if flat.is_floating_point() else torch.int64)

@@ -6,7 +6,7 @@ tensor is still in memory, it gets the same tensor.
 """
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from runner.torch_internals import TorchDispatchMode, name_of, overload_of, schema, storage_of
+from runner.verify.gates.operation_identity import KEEPS_FINITE
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import DRAWN_AGAIN_BYTES
 from runner.verify.runtime.output_leaves import tensors
@@ -25,6 +26,8 @@ _FILLS = {"uniform_", "normal_", "random_", "bernoulli_", "exponential_", "log_n
 """Operations that fill a tensor with random numbers."""
 _FACTORIES = {"rand": 0, "randn": 0, "randint": 1}
 """Operations that make a random tensor, and the position of the shape; one later with `low`."""
+_LARGEST = 1e6
+"""Largest factor or summand of numbers that count as being of ordinary size."""
 _REUSE_ELEMENTS = 1 << 16
 """Elements from which on a tensor is recorded for reuse."""
 
@@ -99,6 +102,33 @@ class _DrawReuse(TorchDispatchMode):
             new_state = torch.get_rng_state()
             self._records[key] = _DrawRecord(weakref.ref(tensor), tensor._version, new_state)
         return tensor
+
+
+class _FiniteCheck(TorchDispatchMode):
+    """Notes whether everything in the body is random numbers, or finite for all finite numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.all_finite = True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        numbers = [value for value in (*args, *(kwargs or {}).values()) if isinstance(value, float)]
+        is_known = func.is_view or name_of(func) in KEEPS_FINITE | _FACTORIES.keys()
+        self.all_finite &= is_known and all(abs(number) <= _LARGEST for number in numbers)
+        return func(*args, **(kwargs or {}))
+
+
+def draw_shapes(get_inputs: Callable[[], Any]) -> Any:
+    """Return inputs on the meta device; None unless all are sure to be finite numbers."""
+    check = _FiniteCheck()
+    try:
+        with torch.device("meta"), check:
+            inputs = get_inputs()
+    except Exception:  # whatever the reason: the full draw reports it, if it remains
+        return None
+    return inputs if check.all_finite else None
 
 
 class RepeatedDraws(TorchDispatchMode):

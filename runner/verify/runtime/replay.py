@@ -4,8 +4,8 @@ A recording holds each component's output in a forward that runs anyway. In a re
 whose inputs are unchanged returns its recorded output: only those downstream of the wrong one run.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from runner.torch_internals import without_modes
 from runner.verify.gates.compare import are_identical
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.runtime.disk_cache import DiskCache, size_of
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.generators import generator_states, set_generators
 from runner.verify.runtime.output_leaves import tensors
 
@@ -78,15 +79,9 @@ class Recording:
         self._stored_versions: list[tuple[torch.Tensor, int]] = []
         self._bytes = 0
 
-    @contextmanager
-    def record_calls(self) -> Iterator[None]:
-        """Record the forward that runs in the body."""
-        for path, module in self._modules.items():
-            module.forward = self._recorder(path, module.forward)
-        try:
-            yield
-        finally:
-            _restore(self._modules)
+    def record_calls(self) -> AbstractContextManager[None]:
+        """Return a context that records the forward that runs in its body."""
+        return wrap_forwards(self._modules, self._recorder)
 
     def replay(self, run: Callable[[], Any], mutants: dict[str, WrongKernel]) -> ReplayOutcome:
         """Run the parent with these components wrong; raise the errors that wrong values cause."""
@@ -97,7 +92,7 @@ class Recording:
         )
         is_intact = all(tensor._version == version for tensor, version in self._stored_versions)
 
-        def player(path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def player(path: str, forward: Forward) -> Forward:
             def play(*args: Any, **kwargs: Any) -> Any:
                 recorded_call = self.calls[next(count)]
                 is_wrong_input = bool(_storages([args, kwargs]) & dirty)
@@ -123,12 +118,8 @@ class Recording:
 
             return play
 
-        for path, module in self._modules.items():
-            module.forward = player(path, module.forward)
-        try:
+        with wrap_forwards(self._modules, player):
             outcome.output = run()
-        finally:
-            _restore(self._modules)
         outcome.reaches_output = bool(_storages(outcome.output) & dirty)
         return outcome
 
@@ -136,7 +127,7 @@ class Recording:
         """Return the recorded calls of the module at this path."""
         return [call for call in self.calls if call.path == path]
 
-    def _recorder(self, path: str, forward: Callable[..., Any]) -> Callable[..., Any]:
+    def _recorder(self, path: str, forward: Forward) -> Forward:
         def record(*args: Any, **kwargs: Any) -> Any:
             with without_modes():
                 generators = generator_states(self._device)
@@ -172,8 +163,3 @@ def _without_values(value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)(map(_without_values, value))
     return value
-
-
-def _restore(modules: dict[str, nn.Module]) -> None:
-    for module in modules.values():
-        module.__dict__.pop("forward", None)

@@ -76,6 +76,9 @@ class StandaloneCheck(Protocol):
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
         """Judge the operations of a kernel that has run here by itself."""
 
+    def finish(self, author_call_kernels: set[str], single_operation_kernels: set[str]) -> None:
+        """Record the verdicts, once everything has run."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForwardRunner:
@@ -175,36 +178,57 @@ class ForwardRunner:
         watch: Watch | None = None,
         *,
         gradients: bool = False,
+        restore_generators: Callable[[], None] | None = None,
     ) -> tuple[Any, ForwardObservation | None]:
         """Run a model; random operations in it draw the same numbers on both sides.
 
-        Returns the output, and the observation if `watch` is given.
+        Returns the output, and the observation if `watch` is given. `restore_generators` is called
+        in place of seeding if the other side ran in the middle of a forward.
         """
         args, kwargs = inputs
         take_output = None
         listening: AbstractContextManager[None] = nullcontext()
         file = label.partition(":")[0]
-        if self.standalone and trial == self.last_trial:
+        if self.standalone and trial == self.last_trial and not restore_generators:
             take_output = self.standalone.start_run(file, model, inputs)
         if self.standalone and trial == 0 and file == COMPOSITION_TEST:
             listening = self.standalone.watch_kernel_outputs(model)
-        self.seed(trial)
-        if watch:
-            watch.register_inputs(list(inputs))
+        if restore_generators:
+            restore_generators()
+        else:
+            self.seed(trial)
         with (
             foreign_code(label, self.directory),
             torch.set_grad_enabled(gradients),
             self.default_dtype(label),
-            watch or nullcontext(),
             listening,
         ):
-            output = to_plain_containers(model(*args, **kwargs))
-        if watch:
-            watch.check_output(output)
-        observation = _observe_forward(watch, inputs, output) if watch else None
+            output, observation = self.observe(
+                watch, lambda: to_plain_containers(model(*args, **kwargs)), inputs
+            )
         if take_output:
             take_output(output)
         return free_unused_storage(output), observation
+
+    def observe(
+        self, watch: Watch | None, run: Callable[[], Any], inputs: Inputs
+    ) -> tuple[Any, ForwardObservation | None]:
+        """Return the output of a forward, and the observation if `watch` is given."""
+        if watch is None:
+            return run(), None
+        watch.register_inputs(list(inputs))
+        with watch:
+            output = run()
+        watch.check_output(output)
+        reaches_output, needed_storages = find_reaching_events(
+            watch.trace.events, watch.storage_numbers(output)
+        )
+        inputs_used = tuple(
+            bool(watch.storage_numbers(tensor) & needed_storages)
+            for tensor in tensors(list(inputs))
+        )
+        weights_used = frozenset(watch.weights_in(needed_storages))
+        return output, ForwardObservation(watch.trace, reaches_output, weights_used, inputs_used)
 
     @property
     def last_trial(self) -> int:
@@ -326,15 +350,3 @@ def holds_meta_tensor(module: nn.Module) -> bool:
 
 def _versions(inputs: Inputs) -> list[int]:
     return [tensor._version for tensor in tensors(list(inputs))]
-
-
-def _observe_forward(watch: Watch, inputs: Inputs, output: Any) -> ForwardObservation:
-    reaches_output, needed_storages = find_reaching_events(
-        watch.trace.events, watch.storage_numbers(output)
-    )
-    inputs_used = tuple(
-        bool(watch.storage_numbers(tensor) & needed_storages) for tensor in tensors(list(inputs))
-    )
-    return ForwardObservation(
-        watch.trace, reaches_output, frozenset(watch.weights_in(needed_storages)), inputs_used
-    )

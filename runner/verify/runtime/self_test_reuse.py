@@ -1,130 +1,119 @@
-"""Reuses a kernel's run inside a step as its self-test, if it runs on the kernel's own inputs.
+"""Uses a component's run in a parent as its self-test, so that it need not run again by itself.
 
-The first kernel of a fusion is usually its convolution or matrix product, and the fusion's own
-inputs are that kernel's own inputs, to the bit. Then the kernel need not run again by itself.
+That is right if its own inputs have the shapes, dtypes and strides of those in the run, and if
+other values make no difference: its inputs are finite numbers, no indices and no masks, and its
+operations give finite numbers for all of these. A root whose own inputs are the author's, to the
+bit, may run any operation.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
+import torch
 from torch import nn
 
 from runner.torch_internals import without_modes
-from runner.verify.findings import Findings
-from runner.verify.gates.compare import are_identical
-from runner.verify.gates.operation_identity import meta_of
+from runner.verify.gates.context import Context
+from runner.verify.gates.operation_identity import KEEPS_FINITE, meta_of
 from runner.verify.gates.self_test import (
     ComponentFile,
-    SelfTests,
     judge_output,
     load_component,
     note_contract,
 )
-from runner.verify.layout import Layout
-from runner.verify.loading_files import AnyFiles
-from runner.verify.runtime.output_leaves import tensors
-from runner.verify.runtime.random_blocks import DifferentDrawError, storages_of
-from runner.verify.runtime.runner import ForwardRunner, Inputs
+from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
+from runner.verify.runtime.operation_watch import Event, Watch
+from runner.verify.runtime.output_leaves import all_finite, pieces_of, tensors
+
+_WIDE_DTYPES = {torch.float32, torch.float64, torch.bfloat16}
+"""Dtypes in which products and sums of numbers of ordinary size do not overflow."""
 
 
 class SelfTestReuse:
-    """Watches a parent's kernels and uses their runs as self-tests."""
+    """Watches a parent's components and uses their runs as self-tests."""
 
-    def __init__(
-        self,
-        files: AnyFiles,
-        layout: Layout,
-        runner: ForwardRunner,
-        tests: SelfTests,
-        findings: Findings,
-    ) -> None:
-        self._files, self._layout, self._runner = files, layout, runner
-        self._tests, self._findings = tests, findings
-        self._components: dict[str, ComponentFile] = {}
+    def __init__(self, context: Context) -> None:
+        self._context, self._runner = context, context.runner
+        self._tests, self._findings = context.tests, context.findings
+        self.waiting: set[str] = set()
+        """Components whose own inputs are the author's, and that wait for the model to run them."""
+        self._components: dict[str, ComponentFile | None] = {}
+        """Components whose contracts are recorded; None if that failed or needs their own run."""
 
     def register(self, component: ComponentFile) -> None:
         """Register a component whose own inputs are its parent's and whose contract is recorded."""
         self._components[component.path] = component
+        self.waiting.add(component.path)
 
     def needs_self_test(self, component: str) -> bool:
-        """Return whether a kernel has no self-test verdict yet that a run in a parent may give."""
-        if self._runner.standalone:
-            return False
-        is_judged = (
-            self._findings.has_verdict("self-test", component)
+        """Return whether a component has no self-test yet that a run in a parent may be."""
+        return not (
+            self._runner.standalone
+            or self._runner.options.power  # a recording would hide a tensor that it retains
+            or self._findings.has_verdict("self-test", component)
             or component in self._tests.not_finite
         )
-        return self._layout.is_kernel(component) and not is_judged
 
-    @contextmanager
-    def watch_kernels(
-        self,
-        modules: dict[str, nn.Module],
-        names: dict[str, str],
-        parent_inputs: Inputs,
-        *,
-        repeated: bool,
-    ) -> Iterator[None]:
-        """In the body, judge the kernels that are called with tensors of their parent's inputs."""
-        input_storages = storages_of(parent_inputs)
-        for path, module in modules.items():
-            if self.needs_self_test(names[path]):
-                module.forward = self._wrap_forward(
-                    names[path], module.forward, input_storages, repeated
-                )
-        try:
-            yield
-        finally:
-            for module in modules.values():
-                module.__dict__.pop("forward", None)
+    def watch_components(
+        self, modules: dict[str, nn.Module], names: dict[str, str], watch: Watch
+    ) -> AbstractContextManager[None]:
+        """Return a context that judges components that are called with inputs like their own."""
+        untested = {path: m for path, m in modules.items() if self.needs_self_test(names[path])}
+        return wrap_forwards(
+            untested, lambda path, forward: self._wrap_forward(names[path], forward, watch)
+        )
 
-    def _wrap_forward(
-        self, component: str, forward: Callable[..., Any], input_storages: set[int], repeated: bool
-    ) -> Callable[..., Any]:
+    def _wrap_forward(self, component: str, forward: Forward, watch: Watch) -> Forward:
         def forward_and_judge(*args: Any, **kwargs: Any) -> Any:
             component_file = None
-            if (
-                not kwargs
-                and self.needs_self_test(component)
-                and storages_of(args) <= input_storages
-            ):
+            if not kwargs and self.needs_self_test(component):
                 with without_modes():
                     restore_generators = self._runner.save_generators()
-                    component_file = self._load_if_inputs_match(component, args, repeated)
+                    component_file = self._load(component)
                     restore_generators()  # the parent's own draws stay the same
-            output = forward(*args, **kwargs)
-            if component_file:
-                with without_modes():
-                    judge_output(component_file, self._layout, output, self._tests, self._findings)
-            return output
-
-        return forward_and_judge
-
-    def _load_if_inputs_match(
-        self, component: str, args: tuple[Any, ...], repeated: bool
-    ) -> ComponentFile | None:
-        if registered := self._components.get(component):
-            contract, call_inputs = self._tests.contracts[component], tensors(list(args))
+            first = len(watch.trace.events)
+            call_inputs = tensors(list(args))
             call_layout = (
                 tuple(map(meta_of, call_inputs)),
                 tuple(tuple(t.stride()) for t in call_inputs),
             )
-            return registered if call_layout == (contract.inputs, contract.strides) else None
-        with (
-            self._findings.record_cannot_judge("self-test", component),
-            suppress(DifferentDrawError),
-        ):
-            component_file = load_component(self._files, self._runner, component, component)
-            own_inputs = component_file.draw(0, repeated=repeated, reuse=True)
-            strides = [
-                [t.stride() for t in tensors(list(arguments))]
-                for arguments in (own_inputs[0], args)
-            ]
-            if strides[0] == strides[1] and are_identical(list(own_inputs[0]), list(args)):
-                model = component_file.build(0, bare=True)
-                note_contract(
-                    component_file, self._layout, model, own_inputs, self._tests, self._findings
+            output = forward(*args, **kwargs)
+            if component_file:
+                contract = self._tests.contracts[component]
+                if call_layout == (contract.inputs, contract.strides) and (
+                    component in self.waiting or _keep_finite(watch.trace.events[first:])
+                ):
+                    with without_modes():
+                        judge_output(component_file, output, self._context)
+                    self._tests.reused.add(component)
+            return output
+
+        return forward_and_judge
+
+    def _load(self, component: str) -> ComponentFile | None:
+        """Load a component and record its contract; None if it has to run by itself."""
+        if component not in self._components:
+            self._components[component] = None
+            with self._findings.record_cannot_judge("self-test", component):
+                component_file = load_component(
+                    self._context.files, self._runner, component, component
                 )
-                return component_file
-        return None
+                shapes = component_file.draw_shapes()
+                own_inputs = shapes or component_file.draw(0)
+                model = component_file.build(0, bare=True)
+                note_contract(component_file, model, own_inputs, self._context)
+                if all(t.dtype in _WIDE_DTYPES for t in tensors(own_inputs)) and (
+                    shapes or all(map(all_finite, _pieces(own_inputs)))
+                ):
+                    self._components[component] = component_file
+        return self._components[component]
+
+
+def _pieces(inputs: object) -> Iterator[Any]:
+    for tensor in tensors(inputs):
+        yield from pieces_of(tensor)
+
+
+def _keep_finite(events: Iterable[Event]) -> bool:
+    return all(event.operation.name in KEEPS_FINITE for event in events)

@@ -1,0 +1,61 @@
+"""Defines what all gates of one verification share."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from runner.verify.findings import Findings
+from runner.verify.gates.operation_identity import TensorMeta
+from runner.verify.layout import Layout
+from runner.verify.loading_files import AnyFiles
+from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.runner import ForwardRunner
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Shapes, dtypes and strides of a component's own inputs."""
+
+    inputs: tuple[TensorMeta, ...]
+    strides: tuple[tuple[int, ...], ...]
+    argument_count: int
+    """Number of arguments, including those that are no tensors."""
+    operations: Counter[str] | None = None
+    """Operations that it ran on them, with attributes, without moves and constants."""
+    weights: frozenset[tuple[str, TensorMeta]] = frozenset()
+    """Name, shape and dtype of each weight."""
+    plain_arguments: tuple[str, ...] = ()
+    """Arguments that are no tensors, as text."""
+
+
+@dataclass
+class SelfTests:
+    """Results of the self-tests so far."""
+
+    contracts: dict[str, Contract] = field(default_factory=dict)
+    not_finite: dict[str, str] = field(default_factory=dict)
+    """Component -> reason; the original's values decide whether it is a fault."""
+    unread_weights: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Kernel -> names of its weights that reach no output of its own."""
+    reused: set[str] = field(default_factory=set)
+    """Components whose run in a parent was their self-test."""
+
+    def note_operations(self, component: str, operations: Counter[str]) -> None:
+        """Add to a component's contract the operations that it runs on its own inputs."""
+        self.contracts[component] = replace(self.contracts[component], operations=operations)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A directory that is being judged, the means to run its files, and the results so far."""
+
+    layout: Layout
+    files: AnyFiles
+    runner: ForwardRunner
+    disk_cache: DiskCache
+    findings: Findings
+    tests: SelfTests = field(default_factory=SelfTests)
+
+    @property
+    def root(self) -> str | None:
+        """Component file of the tree's root."""
+        return self.layout.tree.root.path if self.layout.tree else None
