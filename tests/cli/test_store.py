@@ -1,7 +1,6 @@
 """`--store` on a real Ray and a real server: what is stored, resumed, listed and pulled."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from stored_runs import KDRUN, MEMORY, environment, kdrun, without_times, write
 
 pytestmark = pytest.mark.cluster
 
-ROOT = Path(__file__).parents[2]
 KILLING = """
 import os, pathlib, time
 def parent(pid):
@@ -283,30 +281,6 @@ def test_a_store_or_a_run_that_is_not_there_is_one_line(
     assert done.returncode == 2, done
     (line,) = done.stderr.splitlines()
     assert re.search(message, line), line
-
-
-def test_what_readme_says_about_buckets_works(
-    where: Path, manifest: dict[str, Any], server: Server, tmp_path: Path
-) -> None:
-    """Its commands as they are written, with the bucket of this server."""
-    readme = (ROOT / "README.md").read_text()
-    section = readme.partition("## Results in a bucket")[2].partition("\n## ")[0]
-    commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)[0].strip()
-    assert len(commands.splitlines()) == 4
-    here = commands.replace("s3://results/kdrun", f"s3://{BUCKET}/{tmp_path.name}")
-    write(tmp_path / "data/samples", "vit_block", level=3)
-    path = f"{Path(KDRUN).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euc", here],
-        cwd=tmp_path,
-        env=environment(server, PATH=path, KDRUN_DATA="data/samples", KDRUN_MEMORY="5GiB"),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "pulled     here/level3/vit_block" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-8].startswith("passed  here/level3/vit_block")
 
 
 def test_a_driver_that_is_killed_is_finished_from_another_machine(

@@ -267,11 +267,10 @@ def test_a_worker_that_is_lost_once_costs_nothing_and_the_others_go_on_from_prob
 def test_a_problem_that_needs_more_than_was_estimated_gets_more_and_the_row_says_so(
     tmp_path: Path,
 ) -> None:
-    # Only where there are values, which capturing has none of.
-    more = "\n\n_plain = Model.forward\n\n\ndef _greedy(self, x):\n"
-    more += (
-        "    if type(x) is torch.Tensor:\n        bytearray(3 << 30)\n    return _plain(self, x)\n"
-    )
+    # Only where there are values, which capturing has none of. It is reserved and never written to.
+    more = "\n\nimport numpy\n\n_plain = Model.forward\n\n\ndef _greedy(self, x):\n"
+    more += "    if type(x) is torch.Tensor:\n        numpy.empty(3 << 30, numpy.uint8)\n"
+    more += "    return _plain(self, x)\n"
     write(tmp_path / "data", "1_greedy", more + "\n\nModel.forward = _greedy\n")
     done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
     (row,) = json.loads(done.stdout)["rows"]
