@@ -7,8 +7,10 @@ import random
 import resource
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,6 +113,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started.start()
     yield started
     started.kill()
+
+
+@pytest.fixture(scope="session")
+def ray_address() -> Iterator[str]:
+    """Return the address of a real Ray with 5 GiB, for tests that are not about starting one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")
+        # Ray gives a node half a minute to start, and a busy machine needs more: its clock is slow.
+        patch.setenv("RAY_gcs_server_port_wait_time_s", "600")
+        slow = SimpleNamespace(**vars(time) | {"monotonic": lambda: time.monotonic() / 20})
+        patch.setattr("ray._private.node.time", slow)
+        from ray.cluster_utils import Cluster
+
+        sizes = {"num_cpus": 2, "memory": 5 << 30, "object_store_memory": 80 << 20}
+        started = Cluster(initialize_head=True, head_node_args=sizes | {"include_dashboard": False})
+        yield started.address
+        started.shutdown()
 
 
 @pytest.fixture(scope="session")

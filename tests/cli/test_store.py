@@ -318,14 +318,15 @@ def test_a_driver_that_is_killed_is_finished_from_another_machine(
 
 
 def test_a_store_that_breaks_ends_the_run_in_one_line_and_nothing_is_lost(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: Server, ray_address: str
 ) -> None:
     store = tmp_path / "store"
     breaking = f"import os, pathlib\nif pathlib.Path({str(store)!r}).is_dir():\n"
     breaking += f"    os.rename({str(store)!r}, {str(tmp_path / 'away')!r})\n"
     breaking += f"    pathlib.Path({str(store)!r}).touch()"
     write(tmp_path / "data", "1_breaks_the_store", breaking)
-    command = ("submit", "--data", "data", "--run-id", "one", "--store", "store", *MEMORY)
+    command = ("submit", "--data", "data", "--run-id", "one", "--store", "store")
+    command += ("--address", ray_address)
     done = kdrun(*command, cwd=tmp_path, server=server)
     assert done.returncode == 2
     told = r"\nkdrun: .*: a file is where a folder must be; choose another --store\n$"
