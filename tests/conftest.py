@@ -7,10 +7,9 @@ import random
 import resource
 import signal
 import subprocess
-import time
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -118,18 +117,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def ray_address() -> Iterator[str]:
     """Return the address of a real Ray with 5 GiB, for tests that are not about starting one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_memory_monitor_refresh_ms", "0")
-        # Ray gives a node half a minute to start, and a busy machine needs more: its clock is slow.
-        patch.setenv("RAY_gcs_server_port_wait_time_s", "600")
-        slow = SimpleNamespace(**vars(time) | {"monotonic": lambda: time.monotonic() / 20})
-        patch.setattr("ray._private.node.time", slow)
-        from ray.cluster_utils import Cluster
-
-        sizes = {"num_cpus": 2, "memory": 5 << 30, "object_store_memory": 80 << 20}
-        started = Cluster(initialize_head=True, head_node_args=sizes | {"include_dashboard": False})
-        yield started.address
-        started.shutdown()
+    program = (
+        "import ray\nfrom runner.batch.cluster import connect\nfrom runner.config import Settings\n"
+        "with connect(Settings(memory='5GiB')):\n"
+        "    print(ray.get_runtime_context().gcs_address, flush=True)\n    input()\n"
+    )
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    env = os.environ | {"RAY_AUTH_MODE": "disabled"}  # Other commands join without a token.
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, env=env) as driver:
+        assert driver.stdout is not None
+        address = driver.stdout.readline().strip()
+        assert address, "Ray did not start"
+        yield address
+        driver.communicate("\n")
 
 
 @pytest.fixture(scope="session")

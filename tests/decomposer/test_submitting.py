@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cluster
 
 def kdrun(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [KDRUN, "submit", "--data", ".", "--trials", "1", *arguments],
+        [KDRUN, "submit", "--data", ".", "--memory", "3GiB", "--trials", "1", *arguments],
         cwd=place,
         capture_output=True,
         text=True,
@@ -23,12 +23,10 @@ def kdrun(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_rounds_are_in_the_manifest_and_what_passed_stands(
-    place: Path, good: Path, ray_address: str
-) -> None:
+def test_rounds_are_in_the_manifest_and_what_passed_stands(place: Path, good: Path) -> None:
     agent = ("--decomposer", command("tells_its_environment", good), "--pass-env", "MODEL_API_KEY")
 
-    done = kdrun(place, *agent, "--address", ray_address, "--json")
+    done = kdrun(place, *agent, "--json")
 
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["rows"]
