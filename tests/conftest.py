@@ -7,6 +7,7 @@ import random
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,24 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started.start()
     yield started
     started.kill()
+
+
+@pytest.fixture(scope="session")
+def ray_address() -> Iterator[str]:
+    """Return the address of a real Ray with 5 GiB, for tests that are not about starting one."""
+    program = (
+        "import ray\nfrom runner.batch.cluster import connect\nfrom runner.config import Settings\n"
+        "with connect(Settings(memory='5GiB')):\n"
+        "    print(ray.get_runtime_context().gcs_address, flush=True)\n    input()\n"
+    )
+    command, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    env = os.environ | {"RAY_AUTH_MODE": "disabled"}  # Other commands join without a token.
+    with subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, env=env) as driver:
+        assert driver.stdout is not None
+        address = driver.stdout.readline().strip()
+        assert address, "Ray did not start"
+        yield address
+        driver.communicate("\n")
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,6 @@ from runner.batch.submit import prepare
 from runner.config import Settings
 from runner.problems import read_problem
 
-pytestmark = pytest.mark.cluster
-
 SAMPLES = Path(__file__).parents[2] / "data/samples"
 ZOO = """\
 import torch

@@ -4,13 +4,16 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from commands import KDRUN
 
+from runner.batch.child.child_process import close_fork_server
 from runner.tree.document import Tree
+from tests.cli.conftest import Kdrun
 
 pytestmark = pytest.mark.long
 
@@ -119,7 +122,7 @@ class Checkout:
         return self.place / "output/custom/Encoder"
 
 
-def kdrun(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def kdrun_of_its_own(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([KDRUN, *arguments], cwd=place, capture_output=True, text=True)
 
 
@@ -131,7 +134,28 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     target = "encoders.model:Encoder"
-    return Checkout(place, kdrun(place, "decompose", target, "--init", INIT, "--inputs", INPUTS))
+    command = ("decompose", target, "--init", INIT, "--inputs", INPUTS)
+    return Checkout(place, kdrun_of_its_own(place, *command))
+
+
+@pytest.fixture(scope="module")
+def fork_server_of_the_folder() -> Iterator[None]:
+    """A fork server finds packages in the folder where it was started."""
+    close_fork_server()
+    yield
+    close_fork_server()
+
+
+@pytest.fixture
+def there(
+    checkout: Checkout,
+    fork_server_of_the_folder: None,
+    kdrun: Kdrun,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Kdrun:
+    """The command, run in this process and in the folder that holds the package."""
+    monkeypatch.chdir(checkout.place)
+    return kdrun
 
 
 def test_a_model_of_many_files_is_taken_apart_and_proven(checkout: Checkout) -> None:
@@ -176,16 +200,19 @@ def test_the_source_that_was_taken_apart_is_told(checkout: Checkout) -> None:
     assert original.startswith(f'"""encoders.model:Encoder of encoders {packages["encoders"]}, as')
 
 
-def test_it_is_verified_again_where_the_package_is(checkout: Checkout) -> None:
-    again = kdrun(checkout.place, "verify", "output/custom/Encoder")
-    assert (again.returncode, again.stderr) == (0, "")
-    assert "taken apart with" not in again.stdout
+def test_it_is_verified_again_where_the_package_is(there: Kdrun) -> None:
+    again = there("verify", "output/custom/Encoder")
+    assert (again.code, again.err) == (0, "")
+    assert "taken apart with" not in again.out
 
 
-def test_a_class_that_is_built_from_something_is_told_with_an_example(tmp_path: Path) -> None:
-    done = kdrun(tmp_path, "decompose", "torch.nn:Linear", "--inputs", "float32[8,4]")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+def test_a_class_that_is_built_from_something_is_told_with_an_example(
+    there: Kdrun, tmp_path: Path
+) -> None:
+    output = ("--output", str(tmp_path))
+    done = there("decompose", "torch.nn:Linear", "--inputs", "float32[8,4]", *output)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
         "kdrun: torch.nn:Linear: Linear.__init__() missing 2 required positional arguments: "
         "'in_features' and 'out_features'; "
         """give --init '{"in_features": ..., "out_features": ...}'\n"""
@@ -197,7 +224,7 @@ def test_a_package_that_is_missing_or_another_is_told_in_one_line(
     checkout: Checkout, tmp_path: Path
 ) -> None:
     shutil.copytree(checkout.directory, tmp_path / "Encoder")
-    without = kdrun(tmp_path, "verify", "Encoder")
+    without = kdrun_of_its_own(tmp_path, "verify", "Encoder")
     assert without.returncode == 1
     first, *_ = without.stdout.splitlines()
     assert first == (
@@ -207,32 +234,34 @@ def test_a_package_that_is_missing_or_another_is_told_in_one_line(
     shutil.copytree(checkout.place / "encoders", tmp_path / "encoders")
     with (tmp_path / "encoders/layers/gate.py").open("a") as file:
         file.write("\n\nunused = 1\n")
-    other = kdrun(tmp_path, "verify", "Encoder")
+    other = kdrun_of_its_own(tmp_path, "verify", "Encoder")
     assert other.returncode == 0
     assert re.search(r"mind: taken apart with encoders sha256 .*; here it is sha256", other.stdout)
 
 
 def test_a_name_that_its_module_does_not_have_is_wrong_usage_and_leaves_nothing(
-    checkout: Checkout,
+    checkout: Checkout, there: Kdrun
 ) -> None:
-    wrong = kdrun(checkout.place, "decompose", "encoders.model:Encodr", "--inputs", INPUTS)
-    assert (wrong.returncode, wrong.stdout) == (2, "")
+    wrong = there("decompose", "encoders.model:Encodr", "--inputs", INPUTS)
+    assert (wrong.code, wrong.out) == (2, "")
     said = "kdrun: encoders.model:Encodr: encoders.model has no Encodr; is it Encoder?\n"
-    assert wrong.stderr == said
+    assert wrong.err == said
     assert not [path for path in (checkout.place / "output").rglob("*") if "Encodr" in path.name]
 
 
-def test_the_brief_is_about_such_a_model_too(checkout: Checkout) -> None:
-    told = kdrun(checkout.place, "prompt", "encoders.model:encoder")
-    assert told.returncode == 0, told.stderr
-    assert "from encoders.model import encoder\n" in told.stdout
-    assert "blocks.0.up" in told.stdout
+def test_the_brief_is_about_such_a_model_too(there: Kdrun) -> None:
+    told = there("prompt", "encoders.model:encoder")
+    assert told.code == 0, told.err
+    assert "from encoders.model import encoder\n" in told.out
+    assert "blocks.0.up" in told.out
 
 
-def test_a_partial_without_its_arguments_is_an_error_and_no_crash(tmp_path: Path) -> None:
-    (tmp_path / "partials.py").write_text(
+def test_a_partial_without_its_arguments_is_an_error_and_no_crash(
+    checkout: Checkout, there: Kdrun
+) -> None:
+    (checkout.place / "partials.py").write_text(
         "import functools\nfrom torch import nn\nPart = functools.partial(nn.Linear, 4)\n"
     )
-    done = kdrun(tmp_path, "decompose", "partials:Part", "--inputs", "float32[2,4]")
-    assert done.returncode == 1
-    assert done.stdout.startswith("error  custom/Part: TypeError: Linear.__init__() missing 1 ")
+    done = there("decompose", "partials:Part", "--inputs", "float32[2,4]")
+    assert done.code == 1
+    assert done.out.startswith("error  custom/Part: TypeError: Linear.__init__() missing 1 ")

@@ -1,7 +1,6 @@
 """`--store` on a real Ray and a real server: what is stored, resumed, listed and pulled."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from stored_runs import KDRUN, MEMORY, environment, kdrun, without_times, write
 
 pytestmark = pytest.mark.cluster
 
-ROOT = Path(__file__).parents[2]
 KILLING = """
 import os, pathlib, time
 def parent(pid):
@@ -285,30 +283,6 @@ def test_a_store_or_a_run_that_is_not_there_is_one_line(
     assert re.search(message, line), line
 
 
-def test_what_readme_says_about_buckets_works(
-    where: Path, manifest: dict[str, Any], server: Server, tmp_path: Path
-) -> None:
-    """Its commands as they are written, with the bucket of this server."""
-    readme = (ROOT / "README.md").read_text()
-    section = readme.partition("## Results in a bucket")[2].partition("\n## ")[0]
-    commands = re.findall(r"```\n(.*?)```", section, re.DOTALL)[0].strip()
-    assert len(commands.splitlines()) == 4
-    here = commands.replace("s3://results/kdrun", f"s3://{BUCKET}/{tmp_path.name}")
-    write(tmp_path / "data/samples", "vit_block", level=3)
-    path = f"{Path(KDRUN).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euc", here],
-        cwd=tmp_path,
-        env=environment(server, PATH=path, KDRUN_DATA="data/samples", KDRUN_MEMORY="5GiB"),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "pulled     here/level3/vit_block" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-8].startswith("passed  here/level3/vit_block")
-
-
 def test_a_driver_that_is_killed_is_finished_from_another_machine(
     begin: Callable[..., subprocess.Popen[str]], tmp_path: Path, server: Server
 ) -> None:
@@ -344,14 +318,15 @@ def test_a_driver_that_is_killed_is_finished_from_another_machine(
 
 
 def test_a_store_that_breaks_ends_the_run_in_one_line_and_nothing_is_lost(
-    tmp_path: Path, server: Server
+    tmp_path: Path, server: Server, ray_address: str
 ) -> None:
     store = tmp_path / "store"
     breaking = f"import os, pathlib\nif pathlib.Path({str(store)!r}).is_dir():\n"
     breaking += f"    os.rename({str(store)!r}, {str(tmp_path / 'away')!r})\n"
     breaking += f"    pathlib.Path({str(store)!r}).touch()"
     write(tmp_path / "data", "1_breaks_the_store", breaking)
-    command = ("submit", "--data", "data", "--run-id", "one", "--store", "store", *MEMORY)
+    command = ("submit", "--data", "data", "--run-id", "one", "--store", "store")
+    command += ("--address", ray_address)
     done = kdrun(*command, cwd=tmp_path, server=server)
     assert done.returncode == 2
     told = r"\nkdrun: .*: a file is where a folder must be; choose another --store\n$"

@@ -265,25 +265,27 @@ def test_a_worker_that_is_lost_once_costs_nothing_and_the_others_go_on_from_prob
 
 
 def test_a_problem_that_needs_more_than_was_estimated_gets_more_and_the_row_says_so(
-    tmp_path: Path,
+    tmp_path: Path, ray_address: str
 ) -> None:
-    # Only where there are values, which capturing has none of.
-    more = "\n\n_plain = Model.forward\n\n\ndef _greedy(self, x):\n"
-    more += (
-        "    if type(x) is torch.Tensor:\n        bytearray(3 << 30)\n    return _plain(self, x)\n"
-    )
+    # Only where there are values, which capturing has none of. It is reserved and never written to.
+    more = "\n\nimport numpy\n\n_plain = Model.forward\n\n\ndef _greedy(self, x):\n"
+    more += "    if type(x) is torch.Tensor:\n        numpy.empty(3 << 30, numpy.uint8)\n"
+    more += "    return _plain(self, x)\n"
     write(tmp_path / "data", "1_greedy", more + "\n\nModel.forward = _greedy\n")
-    done = kdrun("submit", "--data", "data", "--json", *MEMORY, cwd=tmp_path)
+    done = kdrun("submit", "--data", "data", "--json", "--address", ray_address, cwd=tmp_path)
     (row,) = json.loads(done.stdout)["rows"]
     assert [repeat["cause"] for repeat in row["repeats"]] == ["out of memory"]
     assert row["repeats"][0]["requested_memory_bytes"] < row["requested_memory_bytes"]
     assert row["attempts"] == 2
 
 
-def test_a_broken_ray_ends_the_run_and_is_not_told_as_the_problems_fault(tmp_path: Path) -> None:
+def test_a_broken_ray_ends_the_run_and_is_not_told_as_the_problems_fault(
+    tmp_path: Path, ray_address: str
+) -> None:
     for n in range(8):
         write(tmp_path / "data", f"{n}_kills_its_worker", BROKEN["6_kills_its_worker"])
-    done = kdrun("submit", "--data", "data", "--run-id", "broken", *MEMORY, cwd=tmp_path)
+    address = ("--address", ray_address)
+    done = kdrun("submit", "--data", "data", "--run-id", "broken", *address, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("kdrun: Ray is broken: 4 problems in a row")
     manifest = json.loads((tmp_path / "output/runs/broken/manifest.json").read_text())
