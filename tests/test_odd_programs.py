@@ -501,7 +501,8 @@ ODD: dict[str, dict[str, str]] = {
         "z = torch.zeros_like(y)\nz[:, 8:] = y[:, :8]\nz[:, :8] = y[:, 8:]\nreturn z.relu()",
     },
     "an activation that blocks of modules without a forward use twice": {
-        "before": "def block():\n    layer = nn.Module()\n    layer.a, layer.b = nn.Linear(16, 16), nn.Linear(16, 16)\n"
+        "before": "def block():\n    layer = nn.Module()\n    layer.a = nn.Linear(16, 16)\n"
+        "    layer.b = nn.Linear(16, 16)\n"
         "    layer.act, layer.norm = nn.SiLU(), nn.RMSNorm(16)\n    return layer\n",
         "init": "self.layers = nn.ModuleList(block() for _ in range(3))",
         "forward": "for step in range(2):\n    for layer in self.layers:\n"
