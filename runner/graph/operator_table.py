@@ -275,7 +275,9 @@ cummax = default torch.cummax(self, dim=...)
 cummin = default torch.cummin(self, dim=...)
 
 # other
-_unique _unique2 argwhere nonzero_numpy unique_consecutive unique_dim : sized_by_values
+_unique _unique2 unique_consecutive unique_dim : sized_by_values
+argwhere : sized_by_values unary=torch
+nonzero_numpy : sized_by_values = default torch.nonzero(self, as_tuple=[True])
 absolute i0 isneginf isposinf view_as_complex view_as_real : unary=torch
 gcd lcm logaddexp2 nextafter : binary=default
 conj t : unary=self
