@@ -21,7 +21,7 @@ SLOW = ("cluster", "kill", "browser", "long")
 """Marks of tests that `make test` leaves out, and `make test-all` runs."""
 BUDGET_S = 5
 """Most seconds that a test without such a mark may take."""
-
+SAMPLES = Path(__file__).parents[1] / "data/samples"
 
 CPU_S = pytest.StashKey[float]()
 
@@ -133,25 +133,35 @@ def ray_address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def decomposed_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every sample's decomposition, `level3/resnet` and so on, for reading.
+def decomposed_sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`decomposed_sample("level3/resnet")`: a sample's decomposition, for reading.
 
-    The workers of one run share it: the first one that needs it takes the samples apart.
+    The workers of one run share it: the first one that needs a sample takes it apart.
     """
     from runner.emit import decompose
     from runner.problems import read_problem
 
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "decomposed"
-    folder.mkdir(exist_ok=True)
-    done = folder / "done"
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            for file in sorted((Path(__file__).parents[1] / "data/samples").glob("level*/*.py")):
-                decompose(read_problem(file), folder / file.parent.name / file.stem)
-            done.touch()
-    return folder
+    (folder / "locks").mkdir(parents=True, exist_ok=True)
+
+    def directory_of(label: str) -> Path:
+        with (folder / "locks" / label.replace("/", "-")).open("a+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.fstat(lock.fileno()).st_size == 0:
+                decompose(read_problem(SAMPLES / f"{label}.py"), folder / label)
+                lock.write("done")
+        return folder / label
+
+    return directory_of
+
+
+@pytest.fixture(scope="session")
+def decomposed_samples(decomposed_sample: Callable[[str], Path]) -> Path:
+    """A folder with every sample's decomposition, `level3/resnet` and so on, for reading."""
+    files = sorted(SAMPLES.glob("level*/*.py"))
+    *_, directory = [decomposed_sample(f"{file.parent.name}/{file.stem}") for file in files]
+    return directory.parents[1]
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """docs/reading-a-decomposition.md quotes what is in the directory that it reads."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from runner.emit import decompose
-from runner.problems import read_problem
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/reading-a-decomposition.md").read_text(encoding="utf-8")
@@ -14,10 +12,8 @@ QUOTES = re.findall(r"<!-- (\S+) -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("output") / "gpt"
-    decompose(read_problem(ROOT / "data/samples/level3/gpt.py"), directory)
-    return directory
+def gpt(decomposed_sample: Callable[[str], Path]) -> Path:
+    return decomposed_sample("level3/gpt")
 
 
 @pytest.mark.parametrize(("name", "quote"), QUOTES)

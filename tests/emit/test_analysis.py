@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from runner.problems import read_problem
 from runner.tree.document import Tree
 
 DATA = Path(__file__).parents[2] / "data"
-SAMPLES = DATA / "samples/level3"
 REAL = DATA / "kernelbench/level3"
 LONGEST = ("7_GoogleNetInceptionV1", "22_EfficientNetB0", "16_DenseNet201")
 
@@ -30,10 +30,8 @@ def section(page: str, title: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def gpt_oss(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("gpt_oss")
-    decompose(read_problem(SAMPLES / "gpt_oss.py"), directory)
-    return directory
+def gpt_oss(decomposed_sample: Callable[[str], Path]) -> Path:
+    return decomposed_sample("level3/gpt_oss")
 
 
 # --- what the model is ----------------------------------------------------------------------------
@@ -143,9 +141,8 @@ def test_kernels_stand_by_their_share_of_the_work(gpt_oss: Path) -> None:
     assert len(rows) == tree.metadata.unique_kernels == 15  # no row says "1 more"
 
 
-def test_files_beyond_the_largest_are_summed_up(tmp_path: Path) -> None:
-    decompose(read_problem(SAMPLES / "resnet.py"), tmp_path)
-    rows = section(page_of(tmp_path), "Kernels").splitlines()
+def test_files_beyond_the_largest_are_summed_up(decomposed_sample: Callable[[str], Path]) -> None:
+    rows = section(page_of(decomposed_sample("level3/resnet")), "Kernels").splitlines()
     more = next(row for row in rows if row.startswith("| 8 more | "))
     shares = [row.split(" | ")[4] for row in rows if row.startswith("| [")]
     shares.append(more.split(" | ")[3])
@@ -159,14 +156,16 @@ def test_the_flow_of_one_layer_is_told_from_kernel_to_kernel(gpt_oss: Path) -> N
     assert flow.count("→ output") == 1
 
 
-def test_a_result_has_the_name_by_which_its_own_readers_know_it(tmp_path: Path) -> None:
+def test_a_result_has_the_name_by_which_its_own_readers_know_it(
+    decomposed_sample: Callable[[str], Path],
+) -> None:
     """Three linear layers share a file, which knows one name: that of its first instance."""
-    decompose(read_problem(SAMPLES / "llama.py"), tmp_path)
-    flow = section(page_of(tmp_path), "Data flow of `layers_0`")
+    page = page_of(decomposed_sample("level3/llama"))
+    flow = section(page, "Data flow of `layers_0`")
     gives = {row.split(" | ")[0][2:]: row.split(" | ")[2] for row in flow.splitlines()[4:]}
     assert gives["wk"] == "k 2x128x128 |"
     assert gives["wv"] == "v 2x128x128 |"
-    assert "8 heads for 4 key heads of width 32" in page_of(tmp_path)
+    assert "8 heads for 4 key heads of width 32" in page
 
 
 # --- what eval mode leaves out --------------------------------------------------------------------
@@ -252,12 +251,14 @@ def test_the_log_lists_each_dropout_with_its_line(decomposed: Decomposed) -> Non
 
 
 @pytest.mark.parametrize("sample", ["resnet", "swin", "unet", "mobilenet"])
-def test_the_page_of_a_model_is_read_in_two_minutes(sample: str, tmp_path: Path) -> None:
-    decompose(read_problem(SAMPLES / f"{sample}.py"), tmp_path)
-    page = page_of(tmp_path)
+def test_the_page_of_a_model_is_read_in_two_minutes(
+    sample: str, decomposed_sample: Callable[[str], Path]
+) -> None:
+    directory = decomposed_sample(f"level3/{sample}")
+    page = page_of(directory)
     assert page.count("\n") < 112
     links = re.findall(r"\]\(([^)]+)\)", page)
-    assert all((tmp_path / link).exists() for link in links)
+    assert all((directory / link).exists() for link in links)
 
 
 @pytest.mark.parametrize("problem", LONGEST[:2])

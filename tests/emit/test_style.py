@@ -1,7 +1,9 @@
 """Emitted files are formatted and linted as a person's would be, at 88 columns."""
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,11 +27,13 @@ ODD = ("level1/gelu_tanh", "level2/embedding_layer_norm", "level3/swin", "level3
 
 
 @pytest.fixture(scope="module")
-def emitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def emitted(
+    tmp_path_factory: pytest.TempPathFactory, decomposed_sample: Callable[[str], Path]
+) -> Path:
     folder = tmp_path_factory.mktemp("style")
+    not_emitted = shutil.ignore_patterns("original.py")
     for sample in ODD:
-        decompose(read_problem(SAMPLES / f"{sample}.py"), folder / sample)
-        (folder / sample / "original.py").unlink()
+        shutil.copytree(decomposed_sample(sample), folder / sample, ignore=not_emitted)
     (folder / "ruff.toml").write_text(CONFIG)
     return folder
 

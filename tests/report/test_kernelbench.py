@@ -3,7 +3,9 @@
 import ast
 import json
 import re
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from kernelbench_harness import Verdict, judge, problems, refusals
 
 from runner.cli import cli
 from runner.emit import decompose
-from runner.problems import DataRoot, Problem, read_problem, select_problems
+from runner.problems import DataRoot, Problem, select_problems
 from runner.report.catalogue import collect_workloads
 from runner.report.export import export
 from runner.report.kernelbench import limits, precision, problem_text
@@ -66,11 +68,13 @@ def judged(problem: str, node: Node) -> Verdict:
 
 
 @pytest.fixture(scope="module")
-def emitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def emitted(
+    tmp_path_factory: pytest.TempPathFactory, decomposed_sample: Callable[[str], Path]
+) -> Path:
     """Decompositions of a few samples, as they are emitted."""
     output = tmp_path_factory.mktemp("emitted")
     for label in EXPORTED:
-        decompose(read_problem(SAMPLES / f"{label}.py"), output / label)
+        shutil.copytree(decomposed_sample(label), output / label)
     return output
 
 
