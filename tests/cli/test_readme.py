@@ -78,13 +78,8 @@ def test_every_command_is_one(
 
 
 @pytest.mark.long
-def test_its_commands_work_in_the_order_in_which_they_stand(
-    tmp_path: Path, server: Server, ray_address: str
-) -> None:
-    """A newcomer copies them one after the other, with files of their own where it says "my".
-
-    Their runs share a Ray; other tests start one for each run.
-    """
+def test_its_commands_work_in_the_order_in_which_they_stand(tmp_path: Path, server: Server) -> None:
+    """A newcomer copies them one after the other, with files of their own where it says "my"."""
     shutil.copytree(ROOT / "data/samples", tmp_path / "data/samples")
     write(tmp_path, "mine", folder="my_models")
     (tmp_path / "my_package").mkdir()
@@ -96,7 +91,7 @@ def test_its_commands_work_in_the_order_in_which_they_stand(
             (tmp_path / "my_model.py").write_text(block)
         elif language == "console":
             command, _, expected = block.partition("\n")
-            done = run(command.removeprefix("$ "), tmp_path, server, ray_address)
+            done = run(command.removeprefix("$ "), tmp_path, server)
             assert without_measurements(done.stdout) == without_measurements(expected)
         else:
             for command in block.replace("\\\n", " ").splitlines():
@@ -106,7 +101,7 @@ def test_its_commands_work_in_the_order_in_which_they_stand(
                     write(tmp_path, "1_Stand_in", folder="data/kernelbench/level2")
                     write(tmp_path, "9_ResNet18", folder="data/kernelbench/level3")
                 else:
-                    run(command, tmp_path, server, ray_address)
+                    run(command, tmp_path, server)
     assert not not_met
 
 
@@ -116,16 +111,14 @@ def write(root: Path, name: str, folder: str) -> None:
     path.write_text(WHOLE)
 
 
-def run(
-    command: str, folder: Path, server: Server, ray_address: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a line of README in a shell that finds kdrun, with this server's bucket and this Ray."""
+def run(command: str, folder: Path, server: Server) -> subprocess.CompletedProcess[str]:
+    """Run a line of README in a shell that finds kdrun, with the bucket of this server."""
     began = time.monotonic()
     path = os.pathsep.join((str(Path(KDRUN).parent), os.environ["PATH"], str(folder)))
     done = subprocess.run(
         ["bash", "-euc", command.replace("s3://results/kdrun", f"s3://{BUCKET}/{folder.name}")],
         cwd=folder,
-        env=environment(server, PATH=path, KDRUN_ADDRESS=ray_address),
+        env=environment(server, PATH=path, KDRUN_MEMORY="5GiB"),
         capture_output=True,
         text=True,
         timeout=300,
