@@ -32,6 +32,7 @@ from runner.verify.gates.coverage import (
     compare_coverage,
     coverage_fault,
     find_input_writes,
+    find_value_reads,
     unread_weight_fault,
     work_of,
 )
@@ -386,6 +387,9 @@ class CompositionGate:
             findings.record_verdict("rules", component, component_fault)
         for component, fault in find_input_writes(original_run, composed_run):
             findings.record_verdict("rules", component, fault)
+        value_reads = find_value_reads(original_run, composed_run) if self.runner.standalone else ()
+        for file, fault in value_reads:
+            findings.record_verdict("rules", file or COMPOSITION_TEST, fault)
         coverage = compare_coverage(MODEL, original_run, composed_run)
         findings.record_coverage(coverage)
         findings.record_verdict("coverage", MODEL, coverage_fault(coverage))

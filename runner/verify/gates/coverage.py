@@ -6,13 +6,14 @@ from math import gcd, prod
 
 from runner.quantities import pluralize
 from runner.verify.gates.operation_identity import DispatchedOperation
+from runner.verify.layout import ORIGINAL
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.runtime.operation_watch import Event
 from runner.verify.runtime.runner import ForwardObservation
 
 _MAX_LINES = 3
-Work = frozenset[tuple[DispatchedOperation, int]]
-"""Operations, each with the number of times that it ran."""
+Work = frozenset[tuple[DispatchedOperation, int | None, int]]
+"""Operations on certain values (`Event.code`), each with the number of times that it ran."""
 
 
 def compare_coverage(
@@ -112,17 +113,18 @@ def _take(counts: Counter[int | None], code: int | None) -> bool:
 def collect_author_calls(events: Iterable[Event]) -> set[Work]:
     """Return the work of each call of an author's function or module below the model's own forward.
 
-    Consecutive calls from one line count as one call; the work of a single one of them is added,
-    too.
+    Consecutive calls from one line count as one call; the work of each of them is added, too.
     """
     works: set[Work] = set()
-    open_calls: list[tuple[str, Counter[DispatchedOperation]]] = []
+    open_calls: list[tuple[str, list[Event]]] = []
 
     def close(depth: int) -> None:
-        for _, work in open_calls[max(depth, 1) :]:  # the first is the model's own forward
-            times = gcd(*work.values()) if work else 1
-            works.add(frozenset((o, n) for o, n in work.items()))
-            works.add(frozenset((o, n // times) for o, n in work.items()))
+        for _, call_events in open_calls[max(depth, 1) :]:  # the first is the model's own forward
+            counts = Counter(event.operation for event in call_events)
+            length = len(call_events) // (gcd(*counts.values()) if counts else 1)
+            works.add(work_of(call_events))
+            for start in range(0, len(call_events), length or 1):
+                works.add(work_of(call_events[start : start + length]))
         del open_calls[depth:]
 
     for event in events:
@@ -135,9 +137,9 @@ def collect_author_calls(events: Iterable[Event]) -> set[Work]:
         ):
             common += 1
         close(common)
-        open_calls += [(_call_key(lines, n), Counter()) for n in range(common, len(lines))]
-        for _, work in open_calls:
-            work[event.operation] += 1
+        open_calls += [(_call_key(lines, n), []) for n in range(common, len(lines))]
+        for _, call_events in open_calls:
+            call_events.append(event)
     close(0)
     return works
 
@@ -149,7 +151,12 @@ def _call_key(lines: tuple[str, ...], n: int) -> str:
 
 def work_of(events: Iterable[Event]) -> Work:
     """Return the work of some events, in the form of `collect_author_calls`."""
-    return frozenset(Counter(e.operation for e in events if not e.constant).items())
+    works = Counter(
+        (event.operation, None if event.uncertain else event.code)
+        for event in events
+        if not event.constant
+    )
+    return frozenset((operation, code, n) for (operation, code), n in works.items())
 
 
 def unread_weight_fault(
@@ -187,6 +194,20 @@ def find_input_writes(
                 name = event.operation.name
                 fault = f"writes into its input ({name}) at {event.line}, the original does not"
                 yield event.component, fault
+
+
+def find_value_reads(
+    original: ForwardObservation, kernels: ForwardObservation
+) -> Iterator[tuple[str | None, str]]:
+    """Yield component and fault for each place where other numbers are read than the original's."""
+    originals = original.trace.value_reads
+    if any(read.is_uncertain for read in originals):
+        return
+    known = {read.origin for read in originals}
+    for read in kernels.trace.value_reads:
+        if read.origin not in known and not read.is_uncertain:
+            fault = f"reads values at {read.line} that {ORIGINAL} does not read there"
+            yield read.component, f"{fault}: compute on tensors there"
 
 
 def coverage_fault(coverage: Coverage) -> str | None:

@@ -18,6 +18,7 @@ from runner.problems import to_plain_containers
 from runner.torch_internals import without_modes
 from runner.verify.gates.context import Context
 from runner.verify.gates.difference import Difference
+from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.self_test import find_components, make_model
 from runner.verify.gates.weights import (
     Weights,
@@ -94,6 +95,8 @@ class NestedSteps:
         self._findings = context.findings
         self._judge = judge
         self._waiting: dict[str, StepFolder] = {}
+        self.model_inputs: dict[str, tuple[TensorMeta, ...]] = {}
+        """Component -> the inputs that the model calls it with, of those judged here."""
 
     def begin_trial(self, steps: list[StepFolder]) -> None:
         """Judge these steps when their parents are called for the first time from now on."""
@@ -118,6 +121,7 @@ class NestedSteps:
             step = self._waiting.pop(component, None)
             if step is None:
                 return forward(*args, **kwargs)
+            self.model_inputs[component] = tuple(map(meta_of, tensors([*args, *kwargs.values()])))
             with without_modes():
                 table, weights = describe_weights(module), snapshot_weights(module)
                 begin = runner.save_generators()

@@ -13,7 +13,12 @@ from runner.torch_internals import storage_of
 from runner.tree.document import TREE_FILE
 from runner.verify.gates.compare import STEP, VACUOUS, compare_with_control, count_elements
 from runner.verify.gates.context import Context, Contract
-from runner.verify.gates.coverage import compare_coverage, coverage_fault, unread_weight_fault
+from runner.verify.gates.coverage import (
+    compare_coverage,
+    coverage_fault,
+    find_value_reads,
+    unread_weight_fault,
+)
 from runner.verify.gates.nested_steps import IN_THE_MODEL, LoadedStep, NestedSteps, ParentRun
 from runner.verify.gates.operation_identity import TensorMeta
 from runner.verify.gates.parent_source import parent_fault, parse_file
@@ -325,6 +330,9 @@ class StepGate:
             findings.record_verdict("rules", component, component_fault)
         for call in trace.calls if not trace.parent_faults else ():
             self._note_operations(call, trace.events)
+        if self.runner.standalone and step.parent:
+            for _, fault in find_value_reads(refactored_run, original_run):
+                findings.record_verdict("rules", step.parent, fault)
         coverage = compare_coverage(step.folder, original_run, refactored_run)
         findings.record_coverage(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, refactored_run)
@@ -348,7 +356,15 @@ class StepGate:
                     f"get_inputs() gives {format_metas(contract.inputs)},"
                     f" but {folder} calls it with {format_metas(inputs)}",
                 )
-
+        for component, inputs in self._nested_steps.model_inputs.items():
+            contract = self.tests.contracts.get(component)
+            if contract and contract.inputs != inputs:
+                self.findings.record_verdict(
+                    "self-test",
+                    component,
+                    f"get_inputs() gives {format_metas(contract.inputs)},"
+                    f" in the model it is called with {format_metas(inputs)}",
+                )
         for component, check in self._later_checks:
             contract = self.tests.contracts.get(component)
             if contract and (fault := check(contract)):

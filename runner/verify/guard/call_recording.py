@@ -52,6 +52,10 @@ _VALUE_READERS = {
     "__float__",
     "__index__",
 }
+_WHOLE_READERS = {"tolist", "numpy", "__array__"}
+"""Those of them that read a tensor of any size, without an operator."""
+READING = "aten::equal"
+"""Operator that stands for such a call: it compares a tensor with itself."""
 _DATA_SETTER = "torch.Tensor.data.__set__"
 """The function behind `x.data = y`, which torch does not list among its functions."""
 _EXCLUDED_FUNCTIONS = frozenset(
@@ -221,7 +225,7 @@ class CallRecorder:
             self.value_independent = False
         first = len(self.items)
         result = func(*args, **kwargs)
-        if encoded is None or name is None:
+        if encoded is None or name is None or self.record_reading(func, args, first):
             return result
         has_items = len(self.items) > first
         makes_tensor = any(id(t) not in self._numbers for t in tensors(result))
@@ -238,6 +242,19 @@ class CallRecorder:
         self.items[first:] = [item for item in inner_items if item[0] == "gone"]
         self.add_item(["function", name, *encoded, result_numbers, self.find_source_line()])
         return result
+
+    def record_reading(self, func: Any, args: Any, first: int) -> bool:
+        """Record a call that read a whole tensor, which dispatches no operator, as a comparison.
+
+        Return whether it was such a call. `first`: the number of items before it.
+        """
+        name = _function_names().get(func, "").rpartition(".")[2]
+        is_reading = name in _WHOLE_READERS and len(self.items) == first
+        if is_reading and args[0].numel():
+            operands = encode((args[0], args[0]), self.number_tensor)
+            line = self.find_source_line()
+            self.add_item(["operation", READING, operands, {"d": []}, None, line, []])
+        return is_reading
 
     def _encode_result(self, result: Any) -> Any:
         result_tensors = tensors(result)
@@ -341,7 +358,10 @@ class _ReadingMode(TorchFunctionMode):
             self._recorder.value_independent = False
         if name == _DATA_SETTER:
             return self._recorder.record_function(func, args, kwargs or {})
-        return func(*args, **(kwargs or {}))
+        first = len(self._recorder.items)
+        result = func(*args, **(kwargs or {}))
+        self._recorder.record_reading(func, args, first)
+        return result
 
 
 def is_torch_function(function: Any) -> bool:

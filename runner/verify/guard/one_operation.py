@@ -6,7 +6,6 @@ is captured and recognised like any problem.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import torch
 
 from runner.errors import KdrunError
 from runner.problems import find_dataset_level, read_problem
+from runner.verify.guard.call_recording import READING
 from runner.verify.guard.replica import WorkerModel
 from runner.verify.guard.replica import resolve_function as function_of
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from runner.graph.recognition.recognize import Kernel
 
 _MAX_LITERAL_ELEMENTS = 4096
-_SMALL_FRACTION = 64
-"""An operation on at most 1/64 of the largest tensor's elements may only prepare another one."""
-_FEW_ELEMENTS = 16
-"""Largest number of elements of a tensor that counts as a handful of numbers."""
 _NEVER_PREPARATION = {"contraction", "softmax", "normalization", "pooling", "scan"}
 _LEVEL_1_OPERATIONS = {
     frozenset({"matmul", "triu"}),
@@ -38,6 +34,8 @@ _GATED_PAIRS = {frozenset({name, "mul"}) for name in ("silu", "gelu", "relu", "s
 """Pairs that are one operation because of their place in a model: gates, scaled sums."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _MAX_NAMES = 6
+_SYMMETRIC = {"add", "mul", "maximum", "minimum"}
+"""Operations whose operands may be swapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,41 +116,44 @@ def _recognize_kernels(file: Path) -> "tuple[Graph, tuple[Kernel, ...]]":
 
 
 def _list_operations(graph: "Graph", indices: Iterable[int]) -> tuple[str, ...]:
-    """Return the sorted names of the operations at some indices, without views."""
-    operations = [graph.operations[n] for n in indices]
-    return tuple(
-        sorted(operation.name.strip("_") for operation in operations if not operation.view)
-    )
+    """Return the operations at some indices, sorted, each with those that its operands come from.
+
+    Views are left out.
+    """
+    formulas: dict[str, int] = {}
+    """Hash of what each value comes from."""
+    operations: list[str] = []
+    for operation in (graph.operations[n] for n in sorted(indices)):
+        operands = [formulas.get(name, 0) for name in operation.refs()]
+        if operation.view:
+            formula = operands[0] if operands else 0
+        else:
+            name = operation.name.strip("_")
+            formula = hash((name, *(sorted(operands) if name in _SYMMETRIC else operands)))
+            operations.append(f"{name} {formula}")
+        formulas.update(dict.fromkeys(operation.outputs, formula))
+    return tuple(sorted(operations))
 
 
 def _recognize_operations(file: Path) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Return names and kinds of a program's kernels, then the sorted names of all its operations.
+    """Return names and kinds of a program's kernels, then all its operations.
 
-    Kernels that only prepare small tensors are left out, unless the program returns their result.
+    Kernels that compute from constants alone are left out.
     """
     graph, kernels = _recognize_kernels(file)
-    largest = max((prod(value.shape) for value in graph.values.values()), default=0)
-    small = max(_FEW_ELEMENTS, largest // _SMALL_FRACTION)
-    main_kernels: list[tuple[str, str]] = []
-    returned_names = set(graph.output_names())
-    kernels_by_end = {max(kernel.members): kernel for kernel in kernels}
-    for index, operation in reversed([*enumerate(graph.operations)]):
-        kernel = kernels_by_end.get(index)
-        if kernel is None:
-            if operation.view and not returned_names.isdisjoint(operation.outputs):
-                returned_names.update(operation.refs())
-            continue
-        outputs = {name for n in kernel.members for name in graph.operations[n].outputs if name}
-        size = max((prod(graph.values[name].shape) for name in outputs), default=0)
-        if (
-            kernel.kind in _NEVER_PREPARATION
-            or size > small
-            or not returned_names.isdisjoint(outputs)
-        ):
-            main_kernels.append((kernel.operation, kernel.kind))
-    main_kernels.reverse()
+    variable = {source.name for source in graph.inputs}
+    variable |= {name for name, state in graph.states.items() if state.kind == "parameter"}
+    for operation in graph.operations:
+        if not variable.isdisjoint(operation.refs()):
+            variable.update(operation.outputs)
+    main_kernels = [
+        kernel
+        for kernel in kernels
+        if any(not variable.isdisjoint(graph.operations[n].refs()) for n in kernel.members)
+    ]
     operations = _list_operations(graph, range(len(graph.operations)))
-    return [name for name, _ in main_kernels], [kind for _, kind in main_kernels], operations
+    names = [kernel.operation for kernel in main_kernels]
+    return names, [kernel.kind for kernel in main_kernels], operations
 
 
 class ReplayedProgram:
@@ -240,6 +241,8 @@ class ReplayedProgram:
 
     def _add_call(self, item: list[Any]) -> None:
         _, name, args, kwargs, result, *_ = item
+        if name == READING and result is None:
+            return
         # It refuses any other name, so that no other name gets into a text that runs here.
         function_of(item)
         function = name

@@ -1,60 +1,96 @@
-"""Finds Python values that a file keeps from call to call in itself, its classes or its model.
+"""Finds what a file keeps from call to call in itself, in its classes or in its model.
 
 It imports torch alone, because the process that runs files by themselves runs this text, too.
 """
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from types import CellType, FunctionType, ModuleType
+from functools import partial, partialmethod
+from itertools import zip_longest
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
 
-_SCALAR_TYPES = {type(None), bool, int, float, complex, str, bytes}
+_SCALAR_TYPES = {type(None), bool, int, float, complex, str, bytes, range, slice}
 _SCALAR_TYPES |= {torch.dtype, torch.device, torch.Size, torch.memory_format, torch.layout}
 _COLLECTIONS = (list, tuple, set, frozenset, deque)
+_RECREATED_TYPES = (*_COLLECTIONS, Mapping, MethodType, partial, partialmethod)
+"""Types of which only the members count, since equal objects cannot be told apart."""
 _INNER_ATTRIBUTES = (
     *("__defaults__", "__kwdefaults__", "__func__", "__self__", "__wrapped__"),
     *("func", "args", "keywords", "fget"),
 )
 """Attributes in which functions, methods, properties and partial functions hold other objects."""
 
+State = list[tuple[str, Any]]
+"""Path and description of each value, in the order in which containers hold them."""
 
-def snapshot_state(model: torch.nn.Module, file: ModuleType) -> dict[str, Any]:
-    """Return the path of each Python value that a model and its file hold, with its text or length.
 
-    Tensors are recorded without their elements.
-    """
-    visited: dict[int, Any] = {}
-    state: dict[str, Any] = {}
+class _Identity:
+    """An object that is equal to itself alone; it stays alive, so that no other takes its place."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and self._value is other._value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def snapshot_file(file: ModuleType) -> State:
+    """Return the state of a file: its variables, and what its classes and functions hold."""
     variables = {name: value for name, value in vars(file).items() if not _is_dunder(name)}
-    for name, value in {"self": model, **variables}.items():
-        state.update(_walk_values(value, name, file.__name__, visited))
-    return state
+    visited: dict[int, tuple[int, Any]] = {}
+    return [
+        entry
+        for name, value in variables.items()
+        for entry in _walk_values(value, name, file.__name__, visited)
+    ]
 
 
-def find_change(before: dict[str, Any], after: dict[str, Any]) -> str | None:
-    """Return the path of the first value that differs between two snapshots, or None."""
-    names = [*before, *(name for name in after if name not in before)]
-    return next((n for n in names if n not in before or before[n] != after.get(n)), None)
+def snapshot_model(model: torch.nn.Module, file: ModuleType) -> State:
+    """Return the state of a model, without the elements of its tensors."""
+    return [*_walk_values(model, "self", file.__name__, {})]
+
+
+def find_change(before: State, after: State) -> str | None:
+    """Return the path of the first value that differs between two states, or None."""
+    for first, second in zip_longest(before, after):
+        if first != second:
+            return str((first or second)[0])
+    return None
 
 
 def _walk_values(
-    value: Any, name: str, file: str, visited: dict[int, Any]
+    value: Any, name: str, file: str, visited: dict[int, tuple[int, Any]]
 ) -> Iterator[tuple[str, Any]]:
     if type(value) in _SCALAR_TYPES:
         yield name, repr(value)
-    elif isinstance(value, ModuleType) or id(value) in visited:
         return
+    if id(value) in visited:
+        yield name, visited[id(value)][0]
+        return
+    visited[id(value)] = len(visited), value
+    if isinstance(value, torch.Tensor):
+        yield name, _describe_tensor(value)
     elif hasattr(type(value), "__next__"):
         # An iterator may move on without a trace, so it counts as changed after each call.
         yield name, object()
+    elif isinstance(value, _RECREATED_TYPES):
+        yield name, (type(value), len(value) if isinstance(value, (*_COLLECTIONS, Mapping)) else 0)
     else:
-        visited[id(value)] = value
-        if isinstance(value, (*_COLLECTIONS, Mapping)):
-            yield name, len(value)
+        yield name, _Identity(value)
+    if not isinstance(value, ModuleType):
         for key, item in _iterate_members(value, file):
             yield from _walk_values(item, f"{name}.{key}", file, visited)
+
+
+def _describe_tensor(tensor: torch.Tensor) -> tuple[object, ...]:
+    """Return what a tensor tells without its elements."""
+    strides = tensor.stride() if tensor.layout is torch.strided else ()
+    return type(tensor), tensor.shape, strides, tensor.dtype, tensor.requires_grad
 
 
 def _iterate_members(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
@@ -62,8 +98,7 @@ def _iterate_members(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, Mapping):
         yield from value.items()
     elif isinstance(value, _COLLECTIONS):
-        ordered = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        yield from enumerate(ordered)
+        yield from enumerate(value)
     elif isinstance(value, int | float | complex | str | bytes):
         yield "itself", value.__repr__()
     if isinstance(value, FunctionType | type) and value.__module__ != file:
@@ -72,7 +107,7 @@ def _iterate_members(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
     names = [*getattr(value, "__dict__", ())]
     names += [n for entry in slots for n in ([entry] if isinstance(entry, str) else entry)]
     for n in names:
-        if not _is_dunder(n) and n != "training":
+        if not _is_dunder(n):
             yield n, getattr(value, n, None)
     for n in _INNER_ATTRIBUTES:
         if (inner := getattr(value, n, None)) is not None:

@@ -93,6 +93,7 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     sys.modules[request["module"]] = module
     sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(module)
+    file_state = tools["snapshot_file"](module)
     composed = request["class"] == "ComposedModel"
     arguments: Any = [] if composed else getattr(module, "get_init_inputs", list)()
     model = _build_model(request, module, arguments)
@@ -132,7 +133,7 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
 
     def take_snapshot() -> None:
         if not snapshots:
-            snapshots.append(tools["snapshot_state"](model, module))
+            snapshots.append(tools["snapshot_model"](model, module))
 
     for output, after in _call_models(
         request, models, slots, own_inputs, inputs, take_snapshot, tools
@@ -140,7 +141,10 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
         outputs.append([tools["encode"](value, index_tensor) for value in (output, after)])
     constants = [[name, index_tensor(tensor)] for name, tensor in constants]
     descriptions, files = memory.write([tensor.detach() for tensor in answer_tensors])
-    change = tools["find_change"](snapshots[0], tools["snapshot_state"](model, module))
+    change = tools["find_change"](file_state, tools["snapshot_file"](module))
+    change = change or tools["find_change"](
+        snapshots[0], tools["snapshot_model"](model, module)
+    )
     answer = {"outputs": outputs, "constants": constants, "keeps": change, "tensors": descriptions}
     answers.send(answer, files)
 
@@ -183,9 +187,12 @@ def _call_models(
         copies = _copy_nested(args), _copy_nested(kwargs)
         with context:
             output = tools["to_plain_containers"](model(*copies[0], **copies[1]))
-        for slot, tensor in states[index]:
-            tools["put_tensor"](model, slot, tensor.clone())
         take_snapshot()
+        for slot, tensor in states[index]:
+            current = tools["tensor_at"](model, slot)
+            # A shape may be what the file counts with, so only numbers are put back.
+            if isinstance(current, torch.Tensor) and _form(current) == _form(tensor):
+                tools["put_tensor"](model, slot, tensor.clone())
         changed = zip(
             _list_tensors([*args, kwargs]), _list_tensors([*copies[0], copies[1]]), strict=True
         )
@@ -223,6 +230,10 @@ def _copy_state(slots: list[Any], model: Any, tools: dict[str, Any]) -> list[tup
     """Return slots and copies of all tensors of a model except its parameters."""
     tensors = [(p, tools["tensor_at"](model, p)) for p in slots if p[0] != "parameter"]
     return [(slot, tensor.clone()) for slot, tensor in tensors if isinstance(tensor, torch.Tensor)]
+
+
+def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return (*_dtype_and_shape(tensor), tensor.stride())
 
 
 def _find_constants(slots: list[Any], models: list[Any], tools: dict[str, Any]) -> list[Any]:

@@ -87,6 +87,19 @@ class ComponentCall:
     """Arguments that are no tensors, as text."""
 
 
+@dataclass(frozen=True, slots=True)
+class ValueRead:
+    """A place where a program read the numbers of a tensor into Python."""
+
+    origin: Origin
+    """Hashes of all that these numbers come from."""
+    is_uncertain: bool
+    """Whether an equal program may have other hashes there."""
+    component: str | None
+    """The component that was running, if components are watched."""
+    line: str
+
+
 @dataclass
 class Trace:
     """Everything that one forward did."""
@@ -103,6 +116,8 @@ class Trace:
     """Work of all operations in floating-point operations, counted from sizes alone."""
     reads_values: bool = False
     """Whether it may do something else for other values."""
+    value_reads: list[ValueRead] = field(default_factory=list)
+    """Each place where the numbers of a tensor were read that is no constant."""
 
 
 _TORCH = Path(torch.__file__).parent
@@ -336,6 +351,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace.reads_values |= Watch.depends_on_values
         if not outputs and not writes:
             self.trace.reads_values = True
+            if not name.startswith("_assert") and not reads <= self._constant_storages:
+                self._record_value_read(before)
             return  # it reads a value into Python, or asserts something
         numbers = {self._storage_number(tensor) for tensor in outputs}
         weight = next((self._weights[n][0] for n in reads if n in self._weights), None)
@@ -414,6 +431,18 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 is_uncertain,
                 bool(writes),
                 bool(self._open_inputs) and not writes.isdisjoint(self._open_inputs[-1]),
+            )
+        )
+
+    def _record_value_read(self, operands: dict[int, tuple[int, Origin]]) -> None:
+        component = self._open_components[-1][0] if self._open_components else None
+        numbers = {number for number, _ in operands.values()}
+        self.trace.value_reads.append(
+            ValueRead(
+                frozenset().union(*(origin for _, origin in operands.values())),
+                self._origins.is_uncertain(numbers),
+                component,
+                self._current_line(),
             )
         )
 

@@ -55,6 +55,10 @@ class Origins:
         """Register storages for which an equal program may have others."""
         self._uncertain |= numbers
 
+    def is_uncertain(self, numbers: set[int]) -> bool:
+        """Return whether an equal program may have other hashes for one of these storages."""
+        return not self._uncertain.isdisjoint(numbers)
+
     def find(self, tensor: torch.Tensor, number: int) -> Origin:
         """Return the origin of a tensor in the storage of this number."""
         if number not in self._by_storage and storage_of(tensor) in self._parameters:
