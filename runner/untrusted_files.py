@@ -7,8 +7,11 @@ import stat
 from pathlib import Path
 from typing import Any
 
-LARGEST_SOURCE = 64 << 20
+LARGEST_SOURCE = 2 << 20
 LARGEST_DOCUMENT = 1 << 30
+LARGEST_TREE = 64 << 20
+MOST_FILES = 50_000
+"""Number of files and folders of a directory that is judged."""
 
 
 def read_file(path: Path, most_bytes: int = LARGEST_SOURCE) -> bytes:
@@ -40,7 +43,7 @@ def read_text(path: Path, most_bytes: int = LARGEST_DOCUMENT) -> str:
     return read_file(path, most_bytes).decode("utf-8")
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, most_bytes: int = LARGEST_DOCUMENT) -> Any:
     """Return the document in a file of JSON.
 
     Raises:
@@ -48,7 +51,7 @@ def read_json(path: Path) -> Any:
         ValueError: the file is not JSON, or has a key twice: readers differ in which one counts.
         RecursionError: it is nested too deeply.
     """
-    return json.loads(read_text(path), object_pairs_hook=_refuse_duplicates)
+    return json.loads(read_text(path, most_bytes), object_pairs_hook=_refuse_duplicates)
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 import os
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Node, Tree
-from runner.untrusted_files import read_file, read_json
+from runner.untrusted_files import MOST_FILES, read_file, read_json
 from runner.verify.loading_files import CHILDREN, CannotJudge
 from runner.verify.reading_trees import read_tree
 
@@ -41,11 +42,12 @@ class Layout:
     steps: tuple[StepFolder, ...]
     refusals: dict[str, str]
     """File -> fault of its place or kind; if there is any, no file of the directory may run."""
+    instances: dict[str, list[Node]]
+    """Component file -> the tree's instances of it."""
 
     def nodes(self, component: str) -> list[Node]:
         """Return the tree's instances of a component file."""
-        nodes = self.tree.nodes.values() if self.tree else ()
-        return [node for node in nodes if node.path == component]
+        return self.instances.get(component, [])
 
     def is_kernel(self, component: str) -> bool:
         """Return whether a component lies in the kernels' folder, which needs no tree."""
@@ -70,7 +72,11 @@ class Layout:
 
 def read_layout(directory: Path) -> Layout:
     """Return the layout of a directory, also where files are missing."""
+    if sum(1 for _ in islice(directory.rglob("*"), MOST_FILES + 1)) > MOST_FILES:
+        refusal = {".": f"has more than {MOST_FILES} files"}
+        return Layout(directory, None, None, (), (), refusal, {})
     tree, fault = read_tree(directory)
+    refusals = _find_refusals(directory, tree)
     on_disk = {
         path.relative_to(directory).as_posix()
         for folder in LEVEL_FOLDER.values()
@@ -83,8 +89,15 @@ def read_layout(directory: Path) -> Layout:
         (path for path in directory.glob("steps/*") if path.is_dir()), key=_step_number
     )
     texts = {path: _read_bytes(directory / path) for path in components}
-    steps = tuple(_read_step(directory, folder, texts) for folder in folders)
-    return Layout(directory, tree, fault, tuple(components), steps, _find_refusals(directory, tree))
+    paths_by_text: dict[bytes | None, list[str]] = {}
+    for component, text in texts.items():
+        if text is not None:
+            paths_by_text.setdefault(text, []).append(component)
+    steps = tuple(_read_step(directory, folder, paths_by_text) for folder in folders)
+    instances: dict[str, list[Node]] = {}
+    for node in tree.nodes.values() if tree else ():
+        instances.setdefault(node.path, []).append(node)
+    return Layout(directory, tree, fault, tuple(components), steps, refusals, instances)
 
 
 def read_weight_map(step: Path) -> dict[str, str]:
@@ -145,24 +158,24 @@ def _leads_inside(link: Path, directory: Path) -> bool:
         return False
 
 
-def _read_step(directory: Path, folder: Path, texts: dict[str, bytes | None]) -> StepFolder:
-    kernels_last = sorted(texts, reverse=True)
-    parent = _find_same_file(_read_bytes(folder / ORIGINAL), "", texts, kernels_last)
+def _read_step(
+    directory: Path, folder: Path, paths_by_text: dict[bytes | None, list[str]]
+) -> StepFolder:
+    """`paths_by_text`: maps the bytes of component files to their paths."""
+    paths = paths_by_text.get(_read_bytes(folder / ORIGINAL), [])
+    parent = max(paths, default=None)  # kernels last
     children = {
-        path.stem: _find_same_file(_read_bytes(path), path.name, texts, sorted(texts))
+        path.stem: _find_namesake(paths_by_text.get(_read_bytes(path), []), path.name)
         for path in sorted((folder / CHILDREN).glob("*.py"))
         if path.name != "__init__.py"
     }
     return StepFolder(folder.relative_to(directory).as_posix(), parent, children)
 
 
-def _find_same_file(
-    text: bytes | None, name: str, texts: dict[str, bytes | None], order: list[str]
-) -> str | None:
-    """Return the component file with these bytes, preferably one with this name."""
-    matches = [path for path in order if text is not None and texts[path] == text]
-    namesakes = [path for path in matches if path.rpartition("/")[2] == name]
-    return next(iter(namesakes or matches), None)
+def _find_namesake(paths: list[str], name: str) -> str | None:
+    """Return the first path, preferably one with this file name."""
+    namesakes = [path for path in paths if path.rpartition("/")[2] == name]
+    return min(namesakes or paths, default=None)
 
 
 def _read_bytes(path: Path) -> bytes | None:

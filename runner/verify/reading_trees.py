@@ -18,7 +18,7 @@ from runner.tree.document import (
     version_fault,
 )
 from runner.tree.version_1 import with_names
-from runner.untrusted_files import read_json, read_text
+from runner.untrusted_files import LARGEST_TREE, read_json, read_text
 
 _METADATA: dict[str, Any] = {
     "schema_version": SCHEMA_VERSION,
@@ -44,7 +44,7 @@ def read_tree(directory: Path) -> tuple[Tree | None, str | None]:
     """Return the tree, or the reason in one line why it cannot be read."""
     path = directory / TREE_FILE
     try:
-        document = read_json(path)
+        document = read_json(path, LARGEST_TREE)
         text = read_text(path)
     except FileNotFoundError:
         return None, f"no {TREE_FILE}"

@@ -24,6 +24,7 @@ from runner.verify.guard.name_scopes import Scopes
 
 _ATEN = "torch.ops.aten"
 LOGGER = ModuleType("a logger")
+_NO_IMPORT = object()
 OPAQUE = object()
 """Stands for what a parent imports from its children's files."""
 _PUBLIC = ("math", "cmath", "itertools", "numbers", "operator", "__future__", "collections.abc")
@@ -245,6 +246,8 @@ class ImportedNames:
     def __init__(self, scopes: Scopes, opaque_packages: Iterable[str]) -> None:
         self._scopes = scopes
         self._opaque = frozenset(opaque_packages)
+        self._imports: dict[int, object] = {}
+        """Maps the id() of a name's bindings to the result of `_find_import`."""
 
     def value(self, node: ast.AST, *, renamed: bool = True) -> object:
         """Return what `torch.nn.functional` stands for; None if it comes from no module.
@@ -267,13 +270,21 @@ class ImportedNames:
         if found is None:
             return None
         bindings = found[1]
-        aliases = [binding for binding in bindings if isinstance(binding, ast.alias)]
-        if aliases:
-            values = [self._imported(alias, node) for alias in aliases]
-            if len(aliases) < len(bindings) or any(value is not values[0] for value in values):
-                raise NotAllowedError(node)
-            return values[0]
+        if id(bindings) not in self._imports:
+            self._imports[id(bindings)] = self._find_import(bindings)
+        value = self._imports[id(bindings)]
+        if value is None:
+            raise NotAllowedError(node)
+        if value is not _NO_IMPORT:
+            return value
         return self._renamed(bindings[0]) if renamed and len(bindings) == 1 else None
+
+    def try_value(self, node: ast.AST) -> object:
+        """Return what an expression stands for; None if it comes from no module or is refused."""
+        try:
+            return self.value(node)
+        except NotAllowedError:
+            return None
 
     def is_renaming(self, node: ast.AST) -> bool:
         """Return whether a node only gives a module a new name, as in `F = nn.functional`."""
@@ -290,7 +301,19 @@ class ImportedNames:
         value = self.value(parent.value, renamed=False)
         return value if isinstance(value, ModuleType) else None
 
-    def _imported(self, alias: ast.alias, use: ast.AST) -> object:
+    def _find_import(self, bindings: list[ast.AST]) -> object:
+        """Return what all bindings of a name import.
+
+        `_NO_IMPORT` if none is an import; None if they differ, or if the import is not allowed.
+        """
+        values = [self._imported(b) for b in bindings if isinstance(b, ast.alias)]
+        if not values:
+            return _NO_IMPORT
+        is_one = len(values) == len(bindings) and all(value is values[0] for value in values)
+        return values[0] if is_one else None
+
+    def _imported(self, alias: ast.alias) -> object:
+        """Return what an import gives a name; None if it is not allowed."""
         statement = self._scopes.parents[alias]
         source = statement.module or "" if isinstance(statement, ast.ImportFrom) else alias.name
         if source.partition(".")[0] in self._opaque:
@@ -298,16 +321,12 @@ class ImportedNames:
         if isinstance(statement, ast.Import):
             source = source if alias.asname else source.partition(".")[0]
         elif statement.level:  # type: ignore[attr-defined]
-            raise NotAllowedError(use)
+            return None
         module = _import_allowed(source)
-        if module is None:
-            raise NotAllowedError(use)
-        if isinstance(statement, ast.Import):
+        if module is None or isinstance(statement, ast.Import):
             return module
         value = getattr(module, alias.name, None)
-        if value is None or not _is_allowed(module, alias.name, value):
-            raise NotAllowedError(use)
-        return value
+        return value if value is not None and _is_allowed(module, alias.name, value) else None
 
 
 def is_get_logger(node: ast.AST) -> bool:

@@ -12,12 +12,10 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import importlib.resources
 import typing
 import warnings
 from collections.abc import Iterable, Iterator
 from types import ModuleType
-from typing import TypeGuard
 
 import torch
 from torch import nn
@@ -36,21 +34,19 @@ from runner.verify.guard.allowed_names import (
     refused_attributes,
 )
 from runner.verify.guard.name_scopes import Scopes
+from runner.verify.guard.statement_roles import (
+    DRAWING_FUNCTIONS,
+    EXPRESSIONS,
+    TEST_FUNCTIONS,
+    StatementRoles,
+    component_code,
+    is_main,
+)
 
-_TEST_FUNCTIONS = {"run_tests", "main"}
-"""Functions that may ask anything, because no component calls them."""
-_DRAWING_FUNCTIONS = {"get_inputs", "get_init_inputs"}
-_INTERFACE_FUNCTIONS = {*_DRAWING_FUNCTIONS, "get_expected_output_shape", "get_input_kwargs"}
 _STATEMENTS = (
     *(ast.FunctionDef, ast.ClassDef, ast.Return, ast.Delete, ast.Assign, ast.AugAssign),
     *(ast.AnnAssign, ast.For, ast.While, ast.If, ast.With, ast.Match, ast.Raise, ast.Assert),
     *(ast.Import, ast.ImportFrom, ast.Expr, ast.Pass, ast.Break, ast.Continue),
-)
-_EXPRESSIONS = (
-    *(ast.BoolOp, ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.Lambda, ast.IfExp, ast.Dict, ast.Set),
-    *(ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Compare, ast.Call, ast.FormattedValue),
-    *(ast.JoinedStr, ast.Constant, ast.Attribute, ast.Subscript, ast.Starred, ast.Name, ast.List),
-    *(ast.Tuple, ast.Slice),
 )
 _CONTEXTS: tuple[object, ...] = (
     *(torch.no_grad, torch.enable_grad, torch.inference_mode, torch.autocast, torch.amp.autocast),
@@ -65,14 +61,6 @@ _DECORATORS: tuple[object, ...] = (
 _BUILTIN_DECORATORS = {"staticmethod", "classmethod", "property"}
 _ASSIGNABLE_DUNDERS = {"__all__", "__version__", "__author__", "__slots__", "__constants__"}
 """Python's own names that a file may assign."""
-_MAIN_CONDITIONS = {"__name__ == '__main__'", "'__main__' == __name__"}
-_MAIN_NODES = (
-    *(ast.Expr, ast.Assign, ast.Import, ast.Raise, ast.Call, ast.Name, ast.Constant, ast.keyword),
-    *(ast.Attribute, ast.alias, ast.expr_context, ast.IfExp, ast.Compare, ast.cmpop, ast.If),
-    *(ast.UnaryOp, ast.unaryop, ast.JoinedStr, ast.FormattedValue, ast.Pass, ast.BoolOp),
-    *(ast.boolop, ast.BinOp, ast.operator, ast.Assert),
-)
-_MAIN_CALLS = {"print", "exit", "sys.exit", "SystemExit", "bool", "int", "os.sysconf"}
 _CLASS_FIELDS = {"_version", "__constants__", "__slots__", "__doc__", "forward"}
 """Names of nn.Module that a class may assign."""
 _MODE_FUNCTIONS = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
@@ -88,13 +76,6 @@ _CHANGING_METHODS = {
     *("append", "extend", "insert", "pop", "popitem", "clear", "update", "setdefault", "add"),
     *("remove", "discard", "appendleft", "popleft", "sort", "reverse", "apply"),
 }
-_LOADER_BUILTINS = {"str", "__file__"}
-_LOADER_ATTRIBUTES = {
-    *("resolve", "absolute", "parent", "parents", "joinpath", "with_name", "path", "dirname"),
-    *("abspath", "join", "insert", "append", "util", "spec_from_file_location", "loader"),
-    *("module_from_spec", "exec_module", "run_path", "modules", "Model", "Path", "pathlib"),
-}
-"""Attributes that composition_test.py may use to load the kernels' files by path."""
 
 
 def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
@@ -116,13 +97,13 @@ def step_parent_fault(tree: ast.Module) -> str | None:
     if call is not None:
         return _format_fault("does something when it is imported", call)
     reading = _Reading(tree, kernel=True, children={"children"})
-    code = (n for n in tree.body if getattr(n, "name", None) and n.name not in _TEST_FUNCTIONS)  # type: ignore[attr-defined]
+    code = (n for n in tree.body if getattr(n, "name", None) and n.name not in TEST_FUNCTIONS)  # type: ignore[attr-defined]
     used = {node.id for part in code for node in ast.walk(part) if isinstance(node, ast.Name)}
     return reading.fault(
         [
             part
             for part in tree.body
-            if not (isinstance(part, ast.Assign) and reading.is_loader(part))
+            if not (isinstance(part, ast.Assign) and reading.roles.is_loader(part))
             or not used.isdisjoint(n.id for n in ast.walk(part) if isinstance(n, ast.Name))
         ]
     )
@@ -138,7 +119,7 @@ def composed_fault(tree: ast.Module) -> str | None:
     sources |= {n.module or "" for n in imports if isinstance(n, ast.ImportFrom)}
     packages = {source.partition(".")[0] for source in sources} - ALLOWED_PACKAGES
     reading = _Reading(tree, kernel=True, children=packages)
-    return reading.fault([part for part in tree.body if not reading.is_loader(part)])
+    return reading.fault([part for part in tree.body if not reading.roles.is_loader(part)])
 
 
 def seeds_generators(tree: ast.Module) -> bool:
@@ -161,6 +142,7 @@ class _Reading:
         self._is_parent = children is not None
         self._scopes = Scopes(tree)
         self._names = ImportedNames(self._scopes, children or ())
+        self.roles = StatementRoles(self._scopes, self._names)
         self._methods = {
             method.name
             for cls in ast.walk(tree)
@@ -172,22 +154,24 @@ class _Reading:
         self._draws = False
         self._messages: set[ast.AST] = set()
         """Parts of errors and assertions: they may ask, because nothing can read what they say."""
+        self._counters: dict[int, bool] = {}
+        """Maps the id() of a name's bindings to whether they are loops that count."""
 
     def fault(self, body: list[ast.stmt]) -> str | None:
         """Return the first fault of these statements, or None."""
         try_node: ast.AST | None = None
         try:
             for main in body:
-                if _is_main(main) and (fault := self._main_fault(main)):
+                if is_main(main) and (fault := self.roles.main_fault(main)):
                     return fault
             for name, bindings in self._scopes.file.bindings.items():
                 is_definition = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in bindings)
                 if is_definition and len(bindings) > 1:
                     return _format_fault(f"uses {name} for two things", bindings[1])
-            for part in _component_code(ast.Module(body, [])):
-                if _is_main(part):
+            for part in component_code(ast.Module(body, [])):
+                if is_main(part):
                     continue
-                self._draws = self._seeds or getattr(part, "name", "") in _DRAWING_FUNCTIONS
+                self._draws = self._seeds or getattr(part, "name", "") in DRAWING_FUNCTIONS
                 self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
                 # Names first: `open` says more than the `read` of `open(...).read`.
                 nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))
@@ -208,7 +192,7 @@ class _Reading:
         if not isinstance(node, ast.expr):
             return None
         kind = type(node).__name__.lower()
-        if not isinstance(node, _EXPRESSIONS):
+        if not isinstance(node, EXPRESSIONS):
             return f"uses {kind}"
         if isinstance(node, ast.Name | ast.Attribute):
             return self._module_fault(node) or (
@@ -271,24 +255,18 @@ class _Reading:
     def _calls_one_of(self, node: ast.expr, functions: tuple[object, ...]) -> bool:
         if not isinstance(node, ast.Call):
             return False
-        value = self._try_value(node.func)
+        value = self._names.try_value(node.func)
         is_wraps = value is functools.wraps and (len(node.args) != 1 or node.keywords)
         return any(value is function for function in functions) and not is_wraps
 
     # --- names and attributes ---------------------------------------------------------------------
-
-    def _try_value(self, node: ast.AST) -> object:
-        try:
-            return self._names.value(node)
-        except NotAllowedError:
-            return None
 
     def _module_fault(self, node: ast.Name | ast.Attribute) -> str | None:
         """Return the fault of a name that comes from a module, or None."""
         parent = self._scopes.parents[node]
         if not isinstance(node.ctx, ast.Load):
             root = _root(node)
-            if isinstance(node, ast.Attribute) and root and self._try_value(root) is not None:
+            if isinstance(node, ast.Attribute) and root and self._names.try_value(root) is not None:
                 return f"uses {ast.unparse(node)} = ..."
             return None
         try:
@@ -383,7 +361,9 @@ class _Reading:
         name, parent = node.attr, self._scopes.parents[node]
         if not isinstance(node.ctx, ast.Load):
             return self._store_fault(node)
-        if self._try_value(node) is not None or isinstance(self._try_value(node.value), ModuleType):
+        if self._names.try_value(node) is not None or isinstance(
+            self._names.try_value(node.value), ModuleType
+        ):
             return None
         if node in self._messages and name in LAYOUT_ATTRIBUTES | {"format", "__class__"}:
             return None
@@ -442,7 +422,8 @@ class _Reading:
                 return "decides by a device what it computes"
             is_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
             if is_identity and not any(
-                isinstance(n, ast.Constant) or self._try_value(n) is not None for n in operands
+                isinstance(n, ast.Constant) or self._names.try_value(n) is not None
+                for n in operands
             ):
                 return "uses is, which a copy answers otherwise,"
             tests = [n for n in operands if not isinstance(n, ast.Call)]
@@ -475,7 +456,7 @@ class _Reading:
             assigned = self._scopes.parents.get(binding) if binding else None
             value = assigned.value if isinstance(assigned, ast.Assign) else node
             is_kind = isinstance(value, ast.Attribute) and value.attr in {"dtype", "device"}
-            if is_kind and not isinstance(self._try_value(value.value), ModuleType):  # type: ignore[attr-defined]
+            if is_kind and not isinstance(self._names.try_value(value.value), ModuleType):  # type: ignore[attr-defined]
                 return True
         return False
 
@@ -499,10 +480,10 @@ class _Reading:
         """Return whether a call is `print(...)`, `warnings.warn(...)` or of a logger."""
         if isinstance(call.func, ast.Name) and call.func.id == "print":
             return self._scopes.find(call.func) is None
-        value = self._try_value(call.func)
+        value = self._names.try_value(call.func)
         is_warning = value is warnings.warn and len(call.args) == 1 and not call.keywords
         owner = call.func.value if isinstance(call.func, ast.Attribute) else call
-        return is_warning or self._try_value(owner) is LOGGER
+        return is_warning or self._names.try_value(owner) is LOGGER
 
     def _find_effect(self, expression: ast.expr) -> ast.AST | None:
         """Return a part of an expression that may change something, or None."""
@@ -511,7 +492,7 @@ class _Reading:
                 return node
             if isinstance(node, ast.Attribute) and node.attr in self._methods:
                 return node
-            if not isinstance(node, ast.Call) or self._try_value(node.func) is not None:
+            if not isinstance(node, ast.Call) or self._names.try_value(node.func) is not None:
                 continue
             function = node.func
             if isinstance(function, ast.Attribute):
@@ -539,7 +520,14 @@ class _Reading:
 
     def _is_counter(self, name: ast.Name) -> bool:
         found = self._scopes.find(name)
-        for binding in found[1] if found else ():
+        if found is None:
+            return False
+        if id(found[1]) not in self._counters:
+            self._counters[id(found[1])] = self._are_counters(found[1])
+        return self._counters[id(found[1])]
+
+    def _are_counters(self, bindings: list[ast.AST]) -> bool:
+        for binding in bindings:
             target = binding
             loop = self._scopes.parents.get(target)
             counts = "range"
@@ -551,82 +539,7 @@ class _Reading:
             is_builtin = isinstance(call, ast.Name) and self._scopes.find(call) is None
             if not is_builtin or call.id != counts:  # type: ignore[union-attr]
                 return False
-        return found is not None
-
-    # --- what runs besides the model --------------------------------------------------------------
-
-    def _main_fault(self, part: ast.If) -> str | None:
-        """Return what makes a file run as a script differ from the imported file, or None."""
-        names = self._scopes.file.bindings
-        for node in (node for line in part.body for node in ast.walk(line)):
-            good = isinstance(node, _MAIN_NODES)
-            if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                good = isinstance(node, ast.Name) and len(names[node.id]) == 1
-            elif isinstance(node, ast.alias):
-                others = names[node.asname or node.name.partition(".")[0]]
-                good = all(ast.dump(other) == ast.dump(node) for other in others)
-            elif isinstance(node, ast.Call):
-                text = ast.unparse(node.func)
-                own = (ast.FunctionDef, ast.ClassDef)
-                is_own = isinstance(self._scopes.definition(node.func), own)
-                good = is_own or text in _MAIN_CALLS
-            if not good:
-                return f"is another file where it is run (line {getattr(node, 'lineno', 0)})"
-        return None
-
-    def is_loader(self, part: ast.stmt) -> bool:
-        """Return whether a statement only loads files by path, or is a function of kdrun's."""
-        if isinstance(part, ast.FunctionDef) and ast.unparse(part) in _checks_functions():
-            return True
-        statements = (ast.FunctionDef, ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert)
-        if not isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign, ast.Expr)):
-            return False
-        for node in ast.walk(part):
-            if isinstance(node, ast.stmt) and not isinstance(node, statements):
-                return False
-            if isinstance(node, ast.Lambda | ast.NamedExpr) or (
-                isinstance(node, ast.FunctionDef) and node.decorator_list
-            ):
-                return False
-            if isinstance(node, ast.Attribute):
-                is_good = node.attr in _LOADER_ATTRIBUTES and isinstance(node.ctx, ast.Load)
-            elif isinstance(node, ast.Subscript):
-                is_read = isinstance(node.ctx, ast.Load)
-                is_good = is_read or ast.unparse(node.value) == "sys.modules"
-            elif isinstance(node, ast.Name):
-                is_good = self._is_name_of_loader(node, part)
-            else:
-                is_good = not isinstance(node, ast.expr) or isinstance(node, _EXPRESSIONS)
-            if not is_good:
-                return False
         return True
-
-    def _is_name_of_loader(self, name: ast.Name, part: ast.stmt) -> bool:
-        found = self._scopes.find(name)
-        if found is None:
-            return name.id in _LOADER_BUILTINS or name.id not in vars(builtins)
-        for binding in found[1]:
-            if isinstance(binding, ast.alias):
-                statement = self._scopes.parents[binding]
-                is_module = isinstance(statement, ast.Import)
-                if not is_module and binding.name not in _LOADER_ATTRIBUTES:
-                    return self._try_value(name) is not None
-            elif isinstance(binding, ast.FunctionDef) and binding is not part:
-                return self.is_loader(binding)
-        return True
-
-
-@functools.cache
-def _checks_functions() -> frozenset[str]:
-    """Return the functions of checks.py that kdrun writes into a composition, as it writes them."""
-    text = importlib.resources.files("runner").joinpath("emit/checks.py").read_text("utf-8")
-    functions = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
-    for node in (node for function in functions for node in ast.walk(function)):
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
-    return frozenset(map(ast.unparse, functions))
 
 
 def _defined_attributes(tree: ast.Module) -> Iterator[str]:
@@ -660,55 +573,6 @@ def _root(node: ast.expr) -> ast.Name | None:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node if isinstance(node, ast.Name) else None
-
-
-def _component_code(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Yield the statements that run at import or with the model; of other functions the heads."""
-    used_functions = _used_functions(tree)
-    for part in tree.body:
-        if (
-            not isinstance(part, ast.FunctionDef)
-            or part.name in used_functions
-            or part.decorator_list
-        ):
-            yield part
-        else:
-            head = [*part.args.defaults, *part.args.kw_defaults, part.returns]
-            head += [
-                argument.annotation for argument in ast.walk(part.args) if _is_argument(argument)
-            ]
-            yield from (ast.Expr(node) for node in head if node is not None)
-
-
-def _is_argument(node: ast.AST) -> TypeGuard[ast.arg]:
-    return isinstance(node, ast.arg)
-
-
-def _is_main(part: ast.stmt) -> TypeGuard[ast.If]:
-    return (
-        isinstance(part, ast.If) and ast.unparse(part.test) in _MAIN_CONDITIONS and not part.orelse
-    )
-
-
-def _used_functions(tree: ast.Module) -> set[str]:
-    """Return the functions that the model and its inputs use; the others only serve tests."""
-    functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
-    tests = {name for name in functions if name in _TEST_FUNCTIONS}
-    pending: list[ast.AST] = [
-        part
-        for part in tree.body
-        if not _is_main(part) and not (isinstance(part, ast.FunctionDef) and part.name in tests)
-    ]
-    helpers = set(functions) - _INTERFACE_FUNCTIONS
-    pending = [part for part in pending if getattr(part, "name", None) not in helpers]
-    used_names = set(_INTERFACE_FUNCTIONS)
-    while pending:
-        for node in ast.walk(pending.pop()):
-            name = node.id if isinstance(node, ast.Name) else None
-            if name in helpers and name not in used_names:
-                used_names.add(name)
-                pending.append(functions[name])
-    return used_names
 
 
 def _format_fault(description: str, node: ast.AST) -> str:

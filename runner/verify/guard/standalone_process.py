@@ -142,9 +142,7 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     constants = [[name, index_tensor(tensor)] for name, tensor in constants]
     descriptions, files = memory.write([tensor.detach() for tensor in answer_tensors])
     change = tools["find_change"](file_state, tools["snapshot_file"](module))
-    change = change or tools["find_change"](
-        snapshots[0], tools["snapshot_model"](model, module)
-    )
+    change = change or tools["find_change"](snapshots[0], tools["snapshot_model"](model, module))
     answer = {"outputs": outputs, "constants": constants, "keeps": change, "tensors": descriptions}
     answers.send(answer, files)
 
