@@ -171,9 +171,13 @@ def one_operation(directory: Directory, seen: Seen) -> Iterator[Finding]:
     for node in directory.kernels:
         if len(node["operations"]) != 1:
             yield Finding(3, node["id"], f"a kernel of {node['operations']}")
-        elif not node["path"].rpartition("/")[2].startswith(
-            # a name of more than 60 characters says attention
-            (node["operations"][0] + "_", node["operations"][0].split("_product_")[-1] + "_")
+        elif (
+            not node["path"]
+            .rpartition("/")[2]
+            .startswith(
+                # a name of more than 60 characters says attention
+                (node["operations"][0] + "_", node["operations"][0].split("_product_")[-1] + "_")
+            )
         ):
             yield Finding(3, node["path"], f"is not named after {node['operations'][0]}")
     for file, ran in seen.components.items():

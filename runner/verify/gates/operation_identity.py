@@ -55,6 +55,8 @@ CREATES = {
 """Operations that read only the shape of a tensor argument."""
 _COMMUTES = {"add", "mul"}
 """Operations for which `0 + x` is `x + 0`."""
+SIGNIFICANT_DIGITS = 7
+"""Number of digits in which numbers of a program are compared: those of float32."""
 _MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
 """Comparisons and their mirrors: Python calls `b <= a` for `a >= b` if only b is a Parameter."""
 _NOT_ATTRIBUTES = {
@@ -199,8 +201,8 @@ def _identify_copy(
 def _format_literal(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_format_literal, value))}]"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{value:.{SIGNIFICANT_DIGITS}g}"
     if isinstance(value, torch.UntypedStorage | torch.TypedStorage):
         return "a storage"  # its repr would be all of its bytes
     if isinstance(value, torch.dtype):

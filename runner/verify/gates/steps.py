@@ -331,8 +331,8 @@ class StepGate:
         for call in trace.calls if not trace.parent_faults else ():
             self._note_operations(call, trace.events)
         if self.runner.standalone and step.parent:
-            for _, fault in find_value_reads(refactored_run, original_run):
-                findings.record_verdict("rules", step.parent, fault)
+            for _, reading_fault in find_value_reads(refactored_run, original_run):
+                findings.record_verdict("rules", step.parent, reading_fault)
         coverage = compare_coverage(step.folder, original_run, refactored_run)
         findings.record_coverage(coverage)
         fault = coverage_fault(coverage) or self._calls_fault(step, refactored_run)

@@ -112,7 +112,8 @@ _REFUSED_ATTRIBUTES = LAYOUT_ATTRIBUTES - {"type", "index", "stride"} | {
     *("retain_grad", "retains_grad", "backward", "output_nr", "get_device", "names", "volatile"),
     *("dim_order", "module_load", "reinforce", "hash_tensor", "extra_repr", "compile"),
     *("get_extra_state", "set_extra_state", "format", "format_map", "encode", "as_subclass"),
-    *("dump_patches", "call_super_init", "to_mkldnn", "resize", "seed"),
+    *("dump_patches", "call_super_init", "to_mkldnn", "resize", "seed", "load_state_dict"),
+    *("state_dict", "set_submodule", "to_empty", "zero_grad"),
 }
 """Public attributes that tell who runs a component, or that give away memory or text."""
 _ALLOWED_TYPES: tuple[object, ...] = (

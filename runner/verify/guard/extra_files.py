@@ -18,8 +18,12 @@ _LAYOUT = re.compile(
     r"|verification/(composition_test|checks)\.py"
 )
 """Python files of the documented layout."""
+_HELD = re.compile(rf"({'|'.join(LEVEL_FOLDER.values())}|steps|verification)/")
+"""Folders that Python may search when a file of the layout runs; it imports no other."""
 _BINARY_SUFFIXES = {".so", ".pyd"}
-_SETTINGS_SUFFIXES = {".ini", ".cfg", ".toml"}
+_PYTEST_SETTINGS = {"pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"}
+_SHARED_SETTINGS = {"pyproject.toml", "tox.ini", "setup.cfg"}
+"""Files in which other tools have settings, too."""
 _CODE_SUFFIXES = {".py", ".pyc", *_BINARY_SUFFIXES}
 _PROTECTED_MODULES = set(sys.stdlib_module_names) | {
     "torch",
@@ -52,7 +56,7 @@ def _find_fault(path: Path, name: str) -> str | None:
         return None
     if path.name == "__init__.py" and path.parent.name in _PROTECTED_MODULES:
         return None  # its folder is told
-    if path.suffix == ".py" and not _LAYOUT.fullmatch(name):
+    if path.suffix == ".py" and not _LAYOUT.fullmatch(name) and _HELD.match(name):
         return "is no file of the layout, and files beside it could import it: delete it"
     if path.name == "__init__.py" and not _is_empty(path):
         return "does something when it is imported: leave it empty"
@@ -60,7 +64,8 @@ def _find_fault(path: Path, name: str) -> str | None:
         return "is bytecode that Python runs instead of the source: delete it"
     if path.suffix in _BINARY_SUFFIXES:
         return "is machine code that Python imports instead of a source: delete it"
-    if path.suffix in _SETTINGS_SUFFIXES and not _is_harmless(path):
+    is_shared = path.name in _SHARED_SETTINGS
+    if path.name in _PYTEST_SETTINGS or (is_shared and not _is_harmless(path)):
         return "changes how tests of this directory run: delete it"
     return None
 
@@ -68,7 +73,7 @@ def _find_fault(path: Path, name: str) -> str | None:
 def _is_harmless(path: Path) -> bool:
     """Return whether it is a project's settings without any for pytest."""
     try:
-        return path.name == "pyproject.toml" and b"pytest" not in read_file(path)
+        return b"pytest" not in read_file(path)
     except OSError:
         return False
 

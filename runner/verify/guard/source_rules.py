@@ -68,10 +68,14 @@ _MODE_FUNCTIONS = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instan
 _TEXT_METHODS = {"extra_repr", "__repr__", "__str__"}
 _OWN_METHODS = {
     *("__init__", "forward", "reset_parameters", "__len__", "__iter__", "__getitem__"),
-    *("__contains__", "__post_init__", *_TEXT_METHODS),
+    *("__contains__", "__post_init__", "__enter__", "__exit__", *_TEXT_METHODS),
 }
 """Methods of nn.Module, or Python's own, that a class may define."""
+_OWN_NAMES = {"names", "layout", "seed", "grad"}
+"""Attributes of tensors that a model may have as well, for values of its own."""
 _NAMING_METHODS = {"register_buffer", "register_parameter", "add_module", "register_module"}
+_CASTS = {"to", "float", "half", "bfloat16", "double", "long", "int", "bool"}
+"""Methods that convert a tensor to another dtype."""
 _CHANGING_METHODS = {
     *("append", "extend", "insert", "pop", "popitem", "clear", "update", "setdefault", "add"),
     *("remove", "discard", "appendleft", "popleft", "sort", "reverse", "apply"),
@@ -151,6 +155,19 @@ class _Reading:
             if isinstance(method, ast.FunctionDef)
         }
         self._attributes = self._methods | set(_defined_attributes(tree))
+        self._stored: set[str] = set()
+        """Names of attributes that the file assigns."""
+        self._texts: set[str] = set()
+        """All texts in the file, which getattr() may take for names."""
+        self._uses: dict[tuple[type, str], list[ast.expr]] = {}
+        """Maps names and attributes to the nodes that read them."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant):
+                self._texts.add(str(node.value))
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                self._stored.add(node.attr)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                self._uses.setdefault((type(node), _name_of(node)), []).append(node)
         self._draws = False
         self._messages: set[ast.AST] = set()
         """Parts of errors and assertions: they may ask, because nothing can read what they say."""
@@ -202,8 +219,8 @@ class _Reading:
             )
         if node in self._messages:
             return None
-        if isinstance(node, ast.Set) and not isinstance(self._scopes.parents[node], ast.Compare):
-            return "uses a set, whose order is another in each process,"
+        if isinstance(node, ast.Set) and not self._is_searched(node):
+            return "uses a set, whose order is another in each process, except after `in`,"
         if isinstance(node, ast.JoinedStr) and not self._is_counted(node):
             return "uses the text of a value"
         if isinstance(node, ast.Constant) and "%" in str(node.value):
@@ -229,7 +246,9 @@ class _Reading:
                 return f"replaces nn.Module's {method}"
         if isinstance(node, ast.With):
             for item in node.items:
-                if item.optional_vars or not self._calls_one_of(item.context_expr, _CONTEXTS):
+                is_known = self._calls_one_of(item.context_expr, _CONTEXTS)
+                is_plain = is_known and not item.optional_vars
+                if not is_plain and not self._calls_own_context(item.context_expr):
                     return f"uses with {ast.unparse(item)}"
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             return "uses import *"
@@ -258,6 +277,15 @@ class _Reading:
         value = self._names.try_value(node.func)
         is_wraps = value is functools.wraps and (len(node.args) != 1 or node.keywords)
         return any(value is function for function in functions) and not is_wraps
+
+    def _calls_own_context(self, node: ast.expr) -> bool:
+        """Return whether it is a call of a class of the file whose `__exit__` hides no error."""
+        cls = self._scopes.definition(node.func) if isinstance(node, ast.Call) else None
+        lines = cls.body if isinstance(cls, ast.ClassDef) else []
+        methods = {line.name: line for line in lines if isinstance(line, ast.FunctionDef)}
+        leaving = methods.get("__exit__")
+        returns = [n for n in ast.walk(leaving) if isinstance(n, ast.Return)] if leaving else []
+        return {"__enter__", "__exit__"} <= methods.keys() and not any(n.value for n in returns)
 
     # --- names and attributes ---------------------------------------------------------------------
 
@@ -336,11 +364,35 @@ class _Reading:
             return name in {"str", "set", "frozenset", "type"} and self._names_type(node)
         if name == "print":
             return all(keyword.arg in {"end", "sep", "flush"} for keyword in call.keywords)
+        if name in {"set", "frozenset"}:
+            return self._is_searched(call)
+        if name == "type":
+            return len(call.args) == 1 and not call.keywords and self._is_compared(call)
         if name == "str":
             return all(map(self._is_counted, call.args)) and not call.keywords
         if name in {"getattr", "hasattr"} and len(call.args) > 1:
             return root_name(call.args[0]) == "self" and self._is_attribute_name(call.args[1])
         return False
+
+    def _is_searched(self, node: ast.expr) -> bool:
+        """Return whether a set is only searched: used after `in`, counted or sorted."""
+        parent = self._scopes.parents[node]
+        if isinstance(parent, ast.Compare):
+            return True
+        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
+            is_builtin = self._scopes.find(parent.func) is None
+            return is_builtin and parent.func.id in {"len", "sorted", "bool"}
+        if isinstance(node, ast.Name | ast.Attribute) or not isinstance(parent, ast.Assign):
+            return False
+        target = parent.targets[0]
+        if isinstance(target, ast.Name):
+            found = self._scopes.find(target)
+            is_private = found is not None and not isinstance(found[0].node, ast.ClassDef)
+        else:
+            text = target.attr if isinstance(target, ast.Attribute) else ""
+            is_private = root_name(target) == "self" and text not in self._texts
+        uses = self._uses.get((type(target), _name_of(target)), [])
+        return len(parent.targets) == 1 and is_private and all(map(self._is_searched, uses))
 
     def _is_attribute_name(self, name: ast.expr) -> bool:
         """Return whether an expression is an allowed attribute's name, or like f"block_{n}"."""
@@ -357,6 +409,12 @@ class _Reading:
             return False
         return name in self._attributes or name in allowed_attributes()
 
+    def _is_compared(self, type_call: ast.Call) -> bool:
+        """Return whether `type(x)` is compared, or is the model's own class, asked for a value."""
+        parent = self._scopes.parents[type_call]
+        is_own = isinstance(parent, ast.Attribute) and ast.unparse(type_call.args[0]) == "self"
+        return is_own or isinstance(parent, ast.Compare)
+
     def _attribute_fault(self, node: ast.Attribute) -> str | None:
         name, parent = node.attr, self._scopes.parents[node]
         if not isinstance(node.ctx, ast.Load):
@@ -365,6 +423,9 @@ class _Reading:
             self._names.try_value(node.value), ModuleType
         ):
             return None
+        is_called = isinstance(parent, ast.Call) and parent.func is node
+        if name in _OWN_NAMES & self._stored and ast.unparse(node.value) == "self":
+            return f"uses {name}()" if is_called else None
         if node in self._messages and name in LAYOUT_ATTRIBUTES | {"format", "__class__"}:
             return None
         if self._draws and (name == "manual_seed" or root_name(node) == "random"):
@@ -388,7 +449,8 @@ class _Reading:
         found = self._scopes.find(root) if root else None
         if name.startswith("__") or root is None or found is None or not found[0].is_function:
             return f"uses {ast.unparse(node)} = ..."
-        if name in refused_attributes() - {"requires_grad", "grad", "names"}:
+        is_free = name in _OWN_NAMES and isinstance(node.value, ast.Name) and root.id == "self"
+        if name in refused_attributes() - {"requires_grad"} and not is_free:
             return f"uses {name} = ..."
         binding = self._scopes.definition(root)
         made = self._scopes.parents.get(binding) if binding else None
@@ -421,14 +483,16 @@ class _Reading:
             if any(map(_is_device, operands)):
                 return "decides by a device what it computes"
             is_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
-            if is_identity and not any(
-                isinstance(n, ast.Constant) or self._names.try_value(n) is not None
-                for n in operands
+            if is_identity and not (
+                any(self._is_same_in_a_copy(n) for n in operands)
+                or all(map(self._is_of_model, operands))
             ):
                 return "uses is, which a copy answers otherwise,"
-            tests = [n for n in operands if not isinstance(n, ast.Call)]
+            statement = next(self._ancestors(node))
+            is_cast = isinstance(statement, ast.If | ast.IfExp) and self._only_casts(statement)
+            tests = [n for n in operands if not isinstance(n, ast.Call) and not is_cast]
         elif isinstance(node, ast.If | ast.While | ast.IfExp) and node.test not in self._messages:
-            tests = [node.test]
+            tests = [] if self._only_casts(node) else [node.test]
         elif isinstance(node, ast.Subscript):
             tests = [node.slice]
         elif isinstance(node, ast.Match):
@@ -436,6 +500,33 @@ class _Reading:
         if self._kernel and any(map(self._asks_kind, tests)):
             return "decides by a dtype or a device what it computes"
         return None
+
+    def _is_same_in_a_copy(self, operand: ast.expr) -> bool:
+        """Return whether an operand is a constant, a name of a module, or `type(x)`."""
+        if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Name):
+            return operand.func.id == "type"
+        return isinstance(operand, ast.Constant) or self._names.try_value(operand) is not None
+
+    def _is_of_model(self, operand: ast.expr) -> bool:
+        """Return whether an operand is an attribute of `self`, or what a loop goes through."""
+        if isinstance(operand, ast.Attribute | ast.Subscript):
+            return root_name(operand) == "self"
+        binding = self._scopes.definition(operand)
+        loop = self._scopes.parents.get(binding) if binding else None
+        while isinstance(loop, ast.Tuple):
+            loop = self._scopes.parents.get(loop)
+        return isinstance(loop, ast.For | ast.comprehension)
+
+    def _only_casts(self, node: ast.If | ast.While | ast.IfExp) -> bool:
+        """Return whether all branches of a condition only convert values to a dtype."""
+        if isinstance(node, ast.IfExp):
+            name = _cast_name(node.body)
+            return name is not None and name == _cast_name(node.orelse)
+        return isinstance(node, ast.If) and all(
+            isinstance(line, ast.Pass)
+            or (isinstance(line, ast.Assign) and _cast_name(line.value) == _only_target(line))
+            for line in [*node.body, *node.orelse]
+        )
 
     def _asks_kind(self, test: ast.expr) -> bool:
         """Return whether an expression asks a tensor for its dtype or its device.
@@ -598,6 +689,30 @@ def _find_mode_decision(part: ast.stmt) -> ast.AST | None:
         ),
         None,
     )
+
+
+def _cast_name(value: ast.expr) -> str | None:
+    """Return x of an expression that is `x`, `x.float()` or `x.to(y.dtype)`; None for others."""
+    if isinstance(value, ast.Name):
+        return value.id
+    if not isinstance(value, ast.Call) or value.keywords:
+        return None
+    is_dtype = all(
+        isinstance(n, ast.Attribute) and (n.attr == "dtype" or root_name(n) == "torch")
+        for n in value.args
+    )
+    function = value.func
+    is_cast = isinstance(function, ast.Attribute) and function.attr in _CASTS and is_dtype
+    owner = function.value if isinstance(function, ast.Attribute) else None
+    return owner.id if is_cast and isinstance(owner, ast.Name) else None
+
+
+def _only_target(assignment: ast.Assign) -> str:
+    return ", ".join(map(ast.unparse, assignment.targets))
+
+
+def _name_of(node: ast.AST) -> str:
+    return str(getattr(node, "id", getattr(node, "attr", "")))
 
 
 def _is_device(value: ast.expr) -> bool:
