@@ -56,7 +56,7 @@ def test_bytecode_that_somebody_made_is_told(tmp_path, kind):
         ("level_0_kernel/relu/__init__.py", "is no file of the layout"),
         ("steps/a/children/relu.abi3.so", "is machine code"),
         ("verification/pytest.ini", "changes how tests"),
-        ("setup.cfg", "changes how tests"),
+        (".pytest.ini", "changes how tests"),
     ],
 )
 def test_what_others_could_import_or_obey_is_told(name, word, tmp_path):
@@ -67,11 +67,12 @@ def test_what_others_could_import_or_obey_is_told(name, word, tmp_path):
     assert fault.startswith(word)
 
 
-def test_a_projects_settings_are_fine_unless_pytest_reads_them(tmp_path):
-    write(tmp_path, "pyproject.toml", "[tool.ruff]\n")
+@pytest.mark.parametrize("name", ["pyproject.toml", "tox.ini", "setup.cfg"])
+def test_a_projects_settings_are_fine_unless_pytest_reads_them(name, tmp_path):
+    write(tmp_path, name, "[tool.ruff]\n")
     assert not [*find_extra_files(tmp_path)]
 
-    write(tmp_path, "pyproject.toml", "[tool.pytest.ini_options]\naddopts = '-p evil'\n")
+    write(tmp_path, name, "[tool:pytest]\naddopts = '-p evil'\n")
     assert [*find_extra_files(tmp_path)]
 
 

@@ -161,6 +161,11 @@ EXTRA = {
     "verification/test_results.json": "{}\n",
     "result.json": '{"status": "unknown"}\n',
     "pyproject.toml": "[tool.ruff]\nline-length = 99\n",
+    "mypy.ini": "[mypy]\nstrict = true\n",
+    "ruff.toml": "line-length = 99\n",
+    "setup.cfg": "[metadata]\nname = parts\n",
+    "make.py": "print('made by hand')\n",
+    "tools/draw.py": "print('a picture')\n",
     "run.sh": "#!/bin/sh\nexit 0\n",
     "decomposition_analysis.md": "# By hand\n",
 }

@@ -159,6 +159,20 @@ def rehash(made):
     made.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
 
 
+ROUNDED = {
+    "a factor": ("x * (2.0 / 3.141592653589793) ** 0.5", "x * 0.79788456"),
+    "a table": (
+        "x * torch.exp(torch.arange(16.0) * (-9.2 / 16))",
+        "x * (1.0 / 9897.129058743909 ** (torch.arange(16.0) / 16))",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_constants_may_differ_by_rounding(name, tmp_path, judged):
+    assert_passes(judged(lone(tmp_path / "made", *ROUNDED[name]), trials=1))
+
+
 PRECISIONS = ("float64", "bfloat16", "float16", "float32")
 
 

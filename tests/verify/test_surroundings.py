@@ -57,6 +57,14 @@ ASKED = {
     "memory": "x.numpy()[...] = 7\nreturn x",
     "the mode": "return x * 2 if self.training else x",
     "the mode, as a number": "return torch.add(x, x, alpha=self.training)",
+    "the order of a set": "for k in {'a', 'b'}:\n    x = x * len(k)\nreturn x",
+    "the first of a set by another name": "a = {'a', 'b'}\nb = a\nreturn x * len(next(iter(b)))",
+    "a class made of texts": "return x * len(type('A', (), {}).__name__)",
+    "whether two tensors are one": "y = x.contiguous()\nreturn x if y is x else -x",
+    "the layout of a tensor": "return x if x.layout == torch.strided else -x",
+    "a dtype, to compute something": "if x.dtype == torch.half:\n    x = x * 2\nreturn x",
+    "a dtype, to take another tensor": "y = -x\nif x.dtype == torch.half:\n    x = y\nreturn x",
+    "weights that it exchanges": "self.load_state_dict({}, assign=True)\nreturn x",
     "the mode, by a string": "return x * 2 if getattr(self, 'training') else x",
     "the mode, by a pattern": "match self:\n    case nn.Module(training=True):\n        return -x",
     "the mode, by a format": "return x * ('{0.training}'.format(self) == 'True')",
@@ -132,6 +140,17 @@ HONEST = {
     "a size that is called like a module": "B, F = x.shape\nreturn x.reshape(F, B)",
     "a part of torch by another name": "F = nn.functional\nreturn F.relu(x)",
     "an inner function": "from functools import partial\nreturn partial(F.relu, inplace=False)(x)",
+    "a set after `in`": "assert x.ndim in {2, 3}\nreturn x",
+    "a set with a name after `in`": "ranks = {2, 3}\nassert x.ndim in ranks\nreturn x",
+    "a set that is sorted": "ranks = sorted(set((2, 3)))\nreturn x * ranks[0]",
+    "what kind of argument it is": "return x[0] if type(x) in (list, tuple) else x",
+    "a value of its class": "return x * type(self).p",
+    "the last of its modules": (
+        "for part in self.p:\n    x = part(x)\n    if part is self.p[-1]:\n        break\nreturn x"
+    ),
+    "its own layout": "self.layout, self.names = 'nchw', ['x']\nreturn x * len(self.layout)",
+    "a dtype, to convert": "if x.dtype == torch.half:\n    x = x.float()\nreturn x",
+    "a dtype, to convert in a line": "return x.float() if x.dtype != torch.float32 else x",
     "a parameter called input": "input = x\nreturn input * 2",
 }
 

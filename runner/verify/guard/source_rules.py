@@ -161,6 +161,8 @@ class _Reading:
         """All texts in the file, which getattr() may take for names."""
         self._uses: dict[tuple[type, str], list[ast.expr]] = {}
         """Maps names and attributes to the nodes that read them."""
+        self._searched: dict[tuple[type, str], bool] = {}
+        """Maps names and attributes to whether all nodes that read them only search them."""
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant):
                 self._texts.add(str(node.value))
@@ -391,8 +393,10 @@ class _Reading:
         else:
             text = target.attr if isinstance(target, ast.Attribute) else ""
             is_private = root_name(target) == "self" and text not in self._texts
-        uses = self._uses.get((type(target), _name_of(target)), [])
-        return len(parent.targets) == 1 and is_private and all(map(self._is_searched, uses))
+        key = type(target), _name_of(target)
+        if key not in self._searched:
+            self._searched[key] = all(map(self._is_searched, self._uses.get(key, [])))
+        return len(parent.targets) == 1 and is_private and self._searched[key]
 
     def _is_attribute_name(self, name: ast.expr) -> bool:
         """Return whether an expression is an allowed attribute's name, or like f"block_{n}"."""
