@@ -40,7 +40,7 @@ FORWARDS = {
         "return CODE.act(x)",
         "uses torch.CompilationUnit",
     ),
-    "e7: errors that a context swallows": (QUIET, "return x", "replaces nn.Module's __enter__"),
+    "e7: errors that a context swallows": (QUIET, "return x", "replaces nn.Module's __exit__"),
     "e49: a generator that holds a mode": (
         "def quiet():\n    with torch.no_grad():\n        yield\nHELD = quiet()",
         "return x",

@@ -281,13 +281,11 @@ class _Reading:
         return any(value is function for function in functions) and not is_wraps
 
     def _calls_own_context(self, node: ast.expr) -> bool:
-        """Return whether it is a call of a class of the file whose `__exit__` hides no error."""
+        """Return whether it is a call of a class of the file that is a context manager."""
         cls = self._scopes.definition(node.func) if isinstance(node, ast.Call) else None
         lines = cls.body if isinstance(cls, ast.ClassDef) else []
-        methods = {line.name: line for line in lines if isinstance(line, ast.FunctionDef)}
-        leaving = methods.get("__exit__")
-        returns = [n for n in ast.walk(leaving) if isinstance(n, ast.Return)] if leaving else []
-        return {"__enter__", "__exit__"} <= methods.keys() and not any(n.value for n in returns)
+        methods = {line.name for line in lines if isinstance(line, ast.FunctionDef)}
+        return {"__enter__", "__exit__"} <= methods
 
     # --- names and attributes ---------------------------------------------------------------------
 
@@ -711,6 +709,12 @@ def _cast_name(value: ast.expr) -> str | None:
     return owner.id if is_cast and isinstance(owner, ast.Name) else None
 
 
+def _hides_errors(method: ast.FunctionDef) -> bool:
+    """Return whether it is an `__exit__` that returns something: True hides an error."""
+    returns = (node for node in ast.walk(method) if isinstance(node, ast.Return))
+    return method.name == "__exit__" and any(node.value for node in returns)
+
+
 def _only_target(assignment: ast.Assign) -> str:
     return ", ".join(map(ast.unparse, assignment.targets))
 
@@ -748,7 +752,7 @@ def _find_replaced_method(cls: ast.ClassDef) -> str | None:
             continue  # A nested class is read on its own.
         if isinstance(node, ast.FunctionDef):
             is_reserved = hasattr(nn.Module, node.name) or node.name.startswith("__")
-            if is_reserved and node.name not in _OWN_METHODS:
+            if is_reserved and (node.name not in _OWN_METHODS or _hides_errors(node)):
                 return node.name
         else:
             for inner in ast.walk(node):
