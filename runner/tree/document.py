@@ -179,6 +179,8 @@ class Tree(_TreeDocument):
                         f"{child!r} ({child_level}) is not below {identity!r} ({node.level})"
                     )
             visited.extend(node.children)
+            if len(visited) > len(self.nodes):
+                break  # Nodes that share their children could be more than memory holds.
         if len(visited) != len(self.nodes) or len(set(visited)) != len(visited):
             raise ValueError("some node has no parent, or more than one")
         return self

@@ -26,6 +26,19 @@ def test_a_size_that_no_tensor_has(fusion, judged):
     assert "a shape has a size that no tensor can have" in first_failure(judged(fusion, trials=1))
 
 
+def test_nodes_that_share_their_children_do_not_multiply(fusion, judged):
+    def change(tree):
+        names = ("root", "layer", "fused", "root.relu")
+        for level, name, child in zip((3, 2, 1), names, names[1:], strict=False):
+            kind = ("fusion", "layer", "model")[level - 1]
+            node = tree["nodes"]["root"] | {"id": name, "level": kind}
+            tree["nodes"][name] = node | {"children": [child] * 2000}
+
+    fusion.edit_tree(change)
+
+    assert "more than one" in first_failure(judged(fusion, trials=1))
+
+
 def test_a_sum_that_never_ends(fusion, judged):
     at_import(fusion, f"N = {' + '.join(['0'] * 2500)}")
 
