@@ -109,6 +109,53 @@ def draws_smaller_inputs_later(made):
     made.edit_everywhere("kernel.py", "    return [torch.randn(4, 16)]", drawn)
 
 
+def squared(directory):
+    """A kernel whose weight is as wide as it is high."""
+    init = "self.m = nn.Parameter(torch.randn(16, 16))"
+    return lone(directory, "x @ self.m", init=init, weights=("m",))
+
+
+def with_two_tables(directory):
+    """A kernel that has two tables of one shape in plain attributes."""
+    init = "self.a = torch.arange(16.0)\nself.b = torch.ones(16)"
+    return lone(directory, "torch.addcmul(self.b, x, self.a)", init=init)
+
+
+def after_the_call(made, expression, text):
+    """Run statements after the kernel computed its result."""
+    body = f"y = {expression}\n        {text}\n        return y"
+    made.edit_everywhere("kernel.py", f"return {expression}", body)
+
+
+@REMEMBERING.blame(KERNEL, make=squared)
+def transposes_its_weight_after_each_call(made):
+    after_the_call(made, "x @ self.m", "self.m.data = self.m.data.T")
+
+
+@REMEMBERING.blame(KERNEL, make=with_two_tables)
+def exchanges_its_tables_after_each_call(made):
+    after_the_call(made, "torch.addcmul(self.b, x, self.a)", "self.a, self.b = self.b, self.a")
+
+
+@REMEMBERING.blame(KERNEL, make=with_two_tables)
+def exchanges_the_values_of_its_tables_after_the_first_call(made):
+    swap = "self.a.data, self.b.data = self.b.data, self.a.data"
+    once = f"if not hasattr(self, 'seen'):\n            self.seen = True\n            {swap}"
+    after_the_call(made, "torch.addcmul(self.b, x, self.a)", once)
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def turns_a_list_with_each_model(made):
+    count_builds(made, "B = [0, 1]", "B.reverse()", "B[0]")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def turns_a_list_with_each_draw(made):
+    count_builds(made, "B = [1, 0]", "pass", "B[0]")
+    drawn = "    B.reverse()\n    return [torch.randn"
+    made.edit_everywhere("kernel.py", "    return [torch.randn", drawn)
+
+
 @REMEMBERING.blame(CONV)
 def exchanges_its_weights_after_the_call(made):
     zeros = "{'weight': torch.zeros(4, 3, 3, 3), 'bias': torch.zeros(4)}"

@@ -5,6 +5,7 @@ It imports torch alone, because the process that runs files by themselves runs t
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial, partialmethod
 from itertools import zip_longest
 from types import CellType, FunctionType, MethodType, ModuleType
@@ -42,7 +43,7 @@ class _Identity:
 def snapshot_file(file: ModuleType) -> State:
     """Return the state of a file: its variables, and what its classes and functions hold."""
     variables = {name: value for name, value in vars(file).items() if not _is_dunder(name)}
-    visited: dict[int, tuple[int, Any]] = {}
+    visited: dict[int, tuple[str, Any]] = {}
     return [
         entry
         for name, value in variables.items()
@@ -55,16 +56,45 @@ def snapshot_model(model: torch.nn.Module, file: ModuleType) -> State:
     return [*_walk_values(model, "self", file.__name__, {})]
 
 
-def find_change(before: State, after: State) -> str | None:
-    """Return the path of the first value that differs between two states, or None."""
+def find_change(before: State, after: State, *, may_create: bool = False) -> str | None:
+    """Return the path of the first value that differs between two states, or None.
+
+    `may_create`: new values may be there, also in the place of None.
+    """
+    if may_create:
+        values = dict(after)
+        before = [(path, value) for path, value in before if value != repr(None)]
+        after = [(path, values.get(path)) for path, _ in before]
     for first, second in zip_longest(before, after):
         if first != second:
             return str((first or second)[0])
     return None
 
 
+class StateWatch:
+    """Compares what a file and its models hold before and after each thing that they do."""
+
+    def __init__(self, file: ModuleType) -> None:
+        self._file, self._first = file, snapshot_file(file)
+        self.change: str | None = None
+        """Path of the first value that something changed, or None."""
+
+    def check_file(self) -> None:
+        """Compare the file with what it was after its import."""
+        self.change = self.change or find_change(self._first, snapshot_file(self._file))
+
+    @contextmanager
+    def watch_call(self, model: torch.nn.Module, *, is_first: bool) -> Iterator[None]:
+        """Compare a model before and after its call in the body, which may be the first one."""
+        before = snapshot_model(model, self._file)
+        yield
+        after = snapshot_model(model, self._file)
+        self.change = self.change or find_change(before, after, may_create=is_first)
+        self.check_file()
+
+
 def _walk_values(
-    value: Any, name: str, file: str, visited: dict[int, tuple[int, Any]]
+    value: Any, name: str, file: str, visited: dict[int, tuple[str, Any]]
 ) -> Iterator[tuple[str, Any]]:
     if type(value) in _SCALAR_TYPES:
         yield name, repr(value)
@@ -72,14 +102,14 @@ def _walk_values(
     if id(value) in visited:
         yield name, visited[id(value)][0]
         return
-    visited[id(value)] = len(visited), value
+    visited[id(value)] = name, value
     if isinstance(value, torch.Tensor):
-        yield name, _describe_tensor(value)
+        yield name, (_Identity(value), _describe_tensor(value))
     elif hasattr(type(value), "__next__"):
         # An iterator may move on without a trace, so it counts as changed after each call.
         yield name, object()
     elif isinstance(value, _RECREATED_TYPES):
-        yield name, (type(value), len(value) if isinstance(value, (*_COLLECTIONS, Mapping)) else 0)
+        yield name, type(value)
     else:
         yield name, _Identity(value)
     if not isinstance(value, ModuleType):
@@ -89,8 +119,8 @@ def _walk_values(
 
 def _describe_tensor(tensor: torch.Tensor) -> tuple[object, ...]:
     """Return what a tensor tells without its elements."""
-    strides = tensor.stride() if tensor.layout is torch.strided else ()
-    return type(tensor), tensor.shape, strides, tensor.dtype, tensor.requires_grad
+    place = (tensor.stride(), tensor.data_ptr()) if tensor.layout is torch.strided else ()
+    return tensor.shape, place, tensor.dtype, tensor.requires_grad
 
 
 def _iterate_members(value: Any, file: str) -> Iterator[tuple[Any, Any]]:

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,14 +93,15 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     sys.modules[request["module"]] = module
     sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(module)
-    file_state = tools["snapshot_file"](module)
+    watch = tools["StateWatch"](module)
     composed = request["class"] == "ComposedModel"
     arguments: Any = [] if composed else getattr(module, "get_init_inputs", list)()
-    model = _build_model(request, module, arguments)
-    own_inputs = _draw_inputs(request, module)
-    models = [model]
+    models = [_build_model(request, module, arguments)]
+    watch.check_file()
+    own_inputs = _draw_inputs(request, module, watch)
     if request["small"]:
         models.append(_build_model(request, module, arguments, seed_offset=1))
+    watch.check_file()
     message, files = answers.receive()
     slots = [slot for slot, _ in message["weights"]]
     constants: list[Any] = _find_constants(slots, models, tools)
@@ -129,22 +130,12 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
         return len(answer_tensors) - 1
 
     outputs: list[Any] = []
-    snapshots: list[Any] = []
-
-    def take_snapshot() -> None:
-        if not snapshots:
-            snapshots.append(tools["snapshot_model"](model, module))
-
-    for output, after in _call_models(
-        request, models, slots, own_inputs, inputs, take_snapshot, tools
-    ):
+    for output, after in _call_models(request, models, slots, own_inputs, inputs, watch, tools):
         outputs.append([tools["encode"](value, index_tensor) for value in (output, after)])
     constants = [[name, index_tensor(tensor)] for name, tensor in constants]
     descriptions, files = memory.write([tensor.detach() for tensor in answer_tensors])
-    change = tools["find_change"](file_state, tools["snapshot_file"](module))
-    change = change or tools["find_change"](snapshots[0], tools["snapshot_model"](model, module))
-    answer = {"outputs": outputs, "constants": constants, "keeps": change, "tensors": descriptions}
-    answers.send(answer, files)
+    answer = {"outputs": outputs, "constants": constants, "keeps": watch.change}
+    answers.send(answer | {"tensors": descriptions}, files)
 
 
 def _build_model(request: dict[str, Any], module: Any, arguments: Any, seed_offset: int = 0) -> Any:
@@ -161,7 +152,7 @@ def _call_models(
     slots: list[Any],
     own_inputs: Any,
     inputs: Any,
-    take_snapshot: Callable[[], None],
+    watch: Any,
     tools: dict[str, Any],
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the output and the changed inputs of calls with gradients, then in inference mode.
@@ -173,9 +164,10 @@ def _call_models(
     times in the first 0.25 s, and up to 16 times in the first 0.03 s of processor time. A slow
     component is called with gradients only, and rehearsed only if it is a kernel. In training mode
     there is one call and no rehearsal. `slots`: where its weights and buffers are; a forward may
-    write to these. `take_snapshot` is called after each call.
+    write to these. `watch`: a StateWatch.
     """
     states = [_copy_state(slots, model, tools) for model in models]
+    called_models: set[int] = set()
 
     def call(
         context: Any, args: Any = inputs[0], kwargs: Any = inputs[1], index: int = 0
@@ -183,14 +175,15 @@ def _call_models(
         model = models[index]
         _seed_generators(request["number"])
         copies = _copy_nested(args), _copy_nested(kwargs)
-        with context:
+        is_first = index not in called_models
+        called_models.add(index)
+        keeps_state = contextlib.nullcontext()  # Training may change what a model holds.
+        if not request["training"]:
+            keeps_state = watch.watch_call(model, is_first=is_first)
+        with keeps_state, context:
             output = tools["to_plain_containers"](model(*copies[0], **copies[1]))
-        take_snapshot()
         for slot, tensor in states[index]:
-            current = tools["tensor_at"](model, slot)
-            # A shape may be what the file counts with, so only numbers are put back.
-            if isinstance(current, torch.Tensor) and _form(current) == _form(tensor):
-                tools["put_tensor"](model, slot, tensor.clone())
+            tools["put_tensor"](model, slot, tensor.clone())
         changed = zip(
             _list_tensors([*args, kwargs]), _list_tensors([*copies[0], copies[1]]), strict=True
         )
@@ -230,10 +223,6 @@ def _copy_state(slots: list[Any], model: Any, tools: dict[str, Any]) -> list[tup
     return [(slot, tensor.clone()) for slot, tensor in tensors if isinstance(tensor, torch.Tensor)]
 
 
-def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
-    return (*_dtype_and_shape(tensor), tensor.stride())
-
-
 def _find_constants(slots: list[Any], models: list[Any], tools: dict[str, Any]) -> list[Any]:
     """Return names and copies of the buffers that are equal in models of two seeds."""
     constants = []
@@ -267,7 +256,7 @@ def _list_tensors(value: Any) -> list[torch.Tensor]:
     )
 
 
-def _draw_inputs(request: dict[str, Any], module: Any) -> list[Any] | None:
+def _draw_inputs(request: dict[str, Any], module: Any, watch: Any) -> list[Any] | None:
     """Return inputs that a component draws from another seed; None for other models.
 
     They are drawn a second time, unless that is slow, to check that their shapes stay the same.
@@ -277,6 +266,7 @@ def _draw_inputs(request: dict[str, Any], module: Any) -> list[Any] | None:
     _seed_generators(request["number"] + 1)
     started = time.monotonic()
     drawn = list(module.get_inputs())
+    watch.check_file()
     if time.monotonic() - started < _SLOW_S and _list_shapes(
         second_draw := module.get_inputs()
     ) != _list_shapes(drawn):

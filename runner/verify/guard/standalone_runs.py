@@ -5,6 +5,7 @@ can know. Its output has to be that of the operations that the worker reported.
 """
 
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -75,6 +76,8 @@ _REBUILD_BYTES = 64 << 20
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
 """Huge pages mean fewer pages: a fork takes 3 ms instead of 14. Only Linux reads these settings."""
 
+_REGISTRIES = re.compile(r"\._(modules|parameters|buffers)\.")
+"""Dictionaries of nn.Module in the paths of values."""
 _FileClass = tuple[str, str]
 """A file, and the class in it that runs."""
 
@@ -395,7 +398,8 @@ class StandaloneRuns:
         actual, answer = move_inputs(output, "cpu"), self._receive_answer(run)
         self._constant_buffers.record_file_buffers(run.file, answer.constants)
         if answer.change is not None:
-            return f"keeps something from call to call: {to_one_line(answer.change)[:300]}"
+            path = _REGISTRIES.sub(".", to_one_line(answer.change)[:300])
+            return f"keeps something from call to call: {path}"
         for expected, inputs_after in answer.outputs:
             if reason := compare(expected, actual, STEP).reason:
                 return f"imported and run by itself, it gives something else: {reason}"
