@@ -15,7 +15,12 @@ def masked(directory, init=MASK):
 
 @pytest.mark.parametrize(
     ("true", "other"),
-    [("tril()", "triu()"), ("tril()", "tril(1)"), ("ones(4, 16)", "zeros(4, 16)")],
+    [
+        ("tril()", "triu()"),
+        ("tril()", "tril(1)"),
+        ("ones(4, 16)", "zeros(4, 16)"),
+        ("tril()", "triu() + torch.rand(4, 16) * 1e-7"),
+    ],
 )
 def test_another_mask_is_told(true, other, tmp_path, judged, complaints):
     made = masked(tmp_path / "made")

@@ -61,6 +61,9 @@ ASKED = {
     "the first of a set by another name": "a = {'a', 'b'}\nb = a\nreturn x * len(next(iter(b)))",
     "a class made of texts": "return x * len(type('A', (), {}).__name__)",
     "whether two tensors are one": "y = x.contiguous()\nreturn x if y is x else -x",
+    "whether two tensors are one, by a function": (
+        "import operator\nreturn x if operator.is_(x.contiguous(), x) else -x"
+    ),
     "the layout of a tensor": "return x if x.layout == torch.strided else -x",
     "a dtype, to compute something": "if x.dtype == torch.half:\n    x = x * 2\nreturn x",
     "a dtype, to take another tensor": "y = -x\nif x.dtype == torch.half:\n    x = y\nreturn x",

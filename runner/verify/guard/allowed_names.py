@@ -80,7 +80,16 @@ _ALLOWED_NAMES = {
 _OTHER_MODULES = ("torch.ops", _ATEN, "torch.signal", "torch.nn.modules", "typing_extensions")
 _REFUSED_NAMES = {
     *("attrgetter", "methodcaller", "ForwardRef", "from_file", "get_device", "hash_tensor"),
-    *("from_numpy", "frombuffer", "asarray", "cudnn_is_acceptable", "set_", "get_overloads"),
+    *(
+        "is_",
+        "is_not",
+        "from_numpy",
+        "frombuffer",
+        "asarray",
+        "cudnn_is_acceptable",
+        "set_",
+        "get_overloads",
+    ),
 }
 _CREATING = {"manual_seed"}
 """Names in torch that only functions may use that draw inputs."""

@@ -20,6 +20,8 @@ from runner.verify.gates.weights import plain_tensors, weights_of
 _MAX_BYTES = 64 << 20
 """Bytes of the largest buffer that is compared."""
 
+_NOISE = 1e-5
+"""Largest part of the original's values by which a seed moves a buffer that is compared."""
 _FileWeight = tuple[str, str]
 """A component file and the name of a weight in it."""
 
@@ -35,7 +37,7 @@ class ConstantBuffers:
         self._findings = findings
         self._original: dict[str, torch.Tensor] = {}
         self._trials: set[int] = set()
-        self._file_buffers: dict[str, dict[str, torch.Tensor]] = {}
+        self._file_buffers: dict[str, dict[str, tuple[torch.Tensor, float]]] = {}
         self._sources: dict[_FileWeight, set[str]] = defaultdict(set)
         """For a kernel's weight, its names in the original at all places of the kernel."""
         self._parts: dict[_FileWeight, set[_FileWeight]] = defaultdict(set)
@@ -58,8 +60,10 @@ class ConstantBuffers:
         }
         self._trials.add(trial)
 
-    def record_file_buffers(self, file: str, buffers: dict[str, torch.Tensor]) -> None:
-        """Record the constant buffers that a component file makes."""
+    def record_file_buffers(
+        self, file: str, buffers: dict[str, tuple[torch.Tensor, float]]
+    ) -> None:
+        """Record the buffers that a component file makes, each with how far a seed moves it."""
         self._file_buffers[file] = buffers
 
     def record_map(
@@ -87,9 +91,11 @@ class ConstantBuffers:
         One file may stand for places with different buffers.
         """
         for file, buffers in self._file_buffers.items() if len(self._trials) > 1 else ():
-            for name, buffer in buffers.items():
+            for name, (buffer, spread) in buffers.items():
                 sources = sorted(self._find_sources((file, name)))
                 if not sources or any(source not in self._original for source in sources):
+                    continue
+                if any(spread > _NOISE * _largest(self._original[source]) for source in sources):
                     continue
                 if not any(_are_equal(self._original[source], buffer) for source in sources):
                     fault = f"its own {name} is not the original's {sources[0]}"
@@ -105,6 +111,12 @@ class ConstantBuffers:
                 found |= self._sources.get(current, set())
                 stack += self._parts.get(current, ())
         return found
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    """Return the largest finite absolute value."""
+    kind = torch.complex128 if tensor.is_complex() else torch.float64
+    return float(tensor.to(kind).abs().nan_to_num(0, 0, 0).max()) if tensor.numel() else 0.0
 
 
 def _are_equal(first: torch.Tensor, second: torch.Tensor) -> bool:

@@ -24,6 +24,8 @@ import torch
 
 _REHEARSALS, _SLOW_S = 4, 0.25
 _QUICK_REHEARSALS, _QUICK_S = 16, 0.03
+_FEW_DIFFERENCES = 0.1
+"""Share of a buffer's elements that differ for another seed, if it is drawn."""
 _NESTED_TYPES = (list, tuple, dict)
 
 
@@ -104,7 +106,7 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     watch.check_file()
     message, files = answers.receive()
     slots = [slot for slot, _ in message["weights"]]
-    constants: list[Any] = _find_constants(slots, models, tools)
+    buffers = _copy_buffers(slots, models, tools)
     received = memory.read(message["tensors"], files)
     for built_model in models:
         for slot, n in message["weights"]:
@@ -132,9 +134,9 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     outputs: list[Any] = []
     for output, after in _call_models(request, models, slots, own_inputs, inputs, watch, tools):
         outputs.append([tools["encode"](value, index_tensor) for value in (output, after)])
-    constants = [[name, index_tensor(tensor)] for name, tensor in constants]
+    buffers = [[name, index_tensor(tensor), spread] for name, tensor, spread in buffers]
     descriptions, files = memory.write([tensor.detach() for tensor in answer_tensors])
-    answer = {"outputs": outputs, "constants": constants, "keeps": watch.change}
+    answer = {"outputs": outputs, "buffers": buffers, "keeps": watch.change}
     answers.send(answer | {"tensors": descriptions}, files)
 
 
@@ -223,18 +225,24 @@ def _copy_state(slots: list[Any], model: Any, tools: dict[str, Any]) -> list[tup
     return [(slot, tensor.clone()) for slot, tensor in tensors if isinstance(tensor, torch.Tensor)]
 
 
-def _find_constants(slots: list[Any], models: list[Any], tools: dict[str, Any]) -> list[Any]:
-    """Return names and copies of the buffers that are equal in models of two seeds."""
-    constants = []
+def _copy_buffers(slots: list[Any], models: list[Any], tools: dict[str, Any]) -> list[Any]:
+    """Return name and copy of each buffer, with how far it lies from that of another seed."""
+    buffers = []
     for slot in slots if len(models) > 1 else ():
         first, second = (tools["tensor_at"](model, slot) for model in models)
-        if (
-            slot[0] == "buffer"
-            and _dtype_and_shape(first) == _dtype_and_shape(second)
-            and torch.equal(first, second)
-        ):
-            constants.append((slot[1], first.clone()))
-    return constants
+        if slot[0] == "buffer" and _dtype_and_shape(first) == _dtype_and_shape(second):
+            buffers.append((slot[1], first.clone(), _find_spread(first, second)))
+    return buffers
+
+
+def _find_spread(first: torch.Tensor, second: torch.Tensor) -> float:
+    """Return the mean difference of two tensors' elements; 0 if fewer than a tenth differ."""
+    if torch.equal(first, second):
+        return 0.0
+    kind = torch.complex128 if first.is_complex() else torch.float64
+    difference = (first.to(kind) - second.to(kind)).abs().nan_to_num(0, 0, 0)
+    is_drawn = float((difference > 0).double().mean()) > _FEW_DIFFERENCES
+    return float(difference.mean()) if is_drawn else 0.0
 
 
 def _copy_nested(value: Any) -> Any:

@@ -155,8 +155,8 @@ class _StandaloneAnswer:
 
     outputs: list[tuple[Any, list[torch.Tensor | None]]]
     """For each compared call, the output and the inputs afterwards, None if unchanged."""
-    constants: dict[str, torch.Tensor]
-    """Buffers that are the same for every seed."""
+    buffers: dict[str, tuple[torch.Tensor, float]]
+    """Each buffer, with the mean difference of its elements from that of another seed."""
     change: str | None
     """Path of a Python value that changed from call to call, or None."""
 
@@ -396,7 +396,7 @@ class StandaloneRuns:
         self, run: _StandaloneRun, output: Any, inputs: list[tuple[torch.Tensor, bool]]
     ) -> str | None:
         actual, answer = move_inputs(output, "cpu"), self._receive_answer(run)
-        self._constant_buffers.record_file_buffers(run.file, answer.constants)
+        self._constant_buffers.record_file_buffers(run.file, answer.buffers)
         if answer.change is not None:
             path = _REGISTRIES.sub(".", to_one_line(answer.change)[:300])
             return f"keeps something from call to call: {path}"
@@ -431,8 +431,8 @@ class StandaloneRuns:
             if not decoded:
                 raise ValueError("no output")
             outputs = [(output, list(after)) for output, after in decoded]
-            constants = {name: received[n] for name, n in answer["constants"]}
-            return _StandaloneAnswer(outputs, constants, answer["keeps"])
+            buffers = {name: (received[n], float(d)) for name, n, d in answer["buffers"]}
+            return _StandaloneAnswer(outputs, buffers, answer["keeps"])
         except (ConnectionLostError, NoTensorError, LookupError, TypeError, ValueError) as error:
             raise CannotJudge(
                 f"{run.message_start}, it says what cannot be read: {error}"
