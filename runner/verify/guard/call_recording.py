@@ -53,7 +53,7 @@ _VALUE_READERS = {
     "__index__",
 }
 _WHOLE_READERS = {"tolist", "numpy", "__array__"}
-"""Those of them that read a tensor of any size, without an operator."""
+"""Value readers that take a tensor of any size, and dispatch no operator."""
 READING = "aten::equal"
 """Operator that stands for such a call: it compares a tensor with itself."""
 _DATA_SETTER = "torch.Tensor.data.__set__"
