@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -66,25 +67,42 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
 @click.command(
     cls=SettingsCommand,
     settings=("output", "store"),
-    epilog=examples("kdrun report output", "kdrun report nightly --open"),
+    epilog=examples(
+        "kdrun report output",
+        "kdrun report nightly --open",
+        "kdrun report monday tuesday --open",
+    ),
 )
-@click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
+@click.argument(
+    "what", metavar="RUN|DIR...", nargs=-1, required=True, shell_complete=run_names_or_directories
+)
 @click.option(
     "--to",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write; default report.html in the run or directory.",
+    help="File to write; default report.html in the run or directory, comparison.html for several.",
 )
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
-def report(what: str, to: Path | None, opened: bool, config: Path | None, **flags: Any) -> int:
+def report(
+    what: tuple[str, ...], to: Path | None, opened: bool, config: Path | None, **flags: Any
+) -> int:
     """Write a run or a directory as one web page.
 
-    It shows what passed, and each problem's tree, data flow and files; it needs no network.
+    It shows what passed, and each problem's tree, data flow and files; it needs no network. For two
+    runs it also shows what changed from the first to the second, and for more a trend by date.
     """
     from runner.report import page, stored_subject
+    from runner.report.comparison import sort_by_date
 
-    with stored_subject.open_subject(what, settings_from(flags, config)) as subject:
-        path = to or subject.place / "report.html"
-        page.write_page(subject, path)
+    settings = settings_from(flags, config)
+    with ExitStack() as stack:
+        subjects = [
+            stack.enter_context(stored_subject.open_subject(name, settings)) for name in what
+        ]
+        if len(subjects) > 2:
+            subjects = sort_by_date(subjects)
+        *earlier, subject = subjects
+        path = to or subject.place / ("comparison.html" if earlier else "report.html")
+        page.write_page(subject, path, earlier)
     for note in subject.notes:
         click.echo(f"but mind: {note}", err=True)
     click.echo(path)
@@ -167,6 +185,7 @@ def workloads(
     """
     from runner.report import catalogue as catalogues
     from runner.report import catalogue_text, stored_subject
+    from runner.report.measurements import keep_measurements
 
     settings = settings_from(flags, config)
     with stored_subject.open_subject(what, settings) as subject:
@@ -175,6 +194,9 @@ def workloads(
         )
         if measure:
             catalogue = _measure_workloads(catalogue, subject, settings, operation, first)
+            if subject.place != Path():
+                kept = keep_measurements(catalogue, subject.place)
+                click.echo(f"{kept}: kdrun report shows them", err=True)
         chosen = catalogues.choose_workloads(catalogue, operation, first)
         if exported is not None:
             from runner.report.export import export

@@ -54,6 +54,15 @@ class Timing(Document):
     """Number of runs that took far longer than the median; `runs` counts them too."""
 
 
+class Roofs(Document):
+    """Holds the fastest that a device computes and copies, as measured on it."""
+
+    flops_per_s: dict[str, float]
+    """FLOP/s of a large matrix product, by dtype."""
+    bytes_per_s: float
+    """Bytes per second that a large copy reads and writes together."""
+
+
 class CatalogueWorkload(Document):
     """Describes one component at one size, and all its uses."""
 
@@ -131,6 +140,8 @@ class Catalogue(Document):
     time_s: float | None = None
     """Time of all instances of measured workloads; absent if nothing was measured."""
     measured_on: str | None = None
+    roofs: Roofs | None = None
+    """Present exactly if something was measured."""
     curve: list[Point]
     notes: list[str] = Field(default_factory=list)
     workloads: list[CatalogueWorkload]

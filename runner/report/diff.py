@@ -96,7 +96,11 @@ def compare_decompositions(first: Path, second: Path) -> TreeDifference:
     Raises:
         DecompositionError: one of the directories is not a decomposition.
     """
-    tree_a, tree_b = read_any_version(first), read_any_version(second)
+    return compare_trees(first, read_any_version(first), second, read_any_version(second))
+
+
+def compare_trees(first: Path, tree_a: Tree, second: Path, tree_b: Tree) -> TreeDifference:
+    """Compare two trees, which were read from these directories."""
     kernels_a, kernels_b = _kernels(tree_a), _kernels(tree_b)
     changes = []
     for key in {**kernels_a, **kernels_b}:

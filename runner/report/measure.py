@@ -9,13 +9,23 @@ from runner.batch.child.child_process import Request, close_fork_server, run_chi
 from runner.batch.child.device import look_for_device
 from runner.batch.cluster import usable_bytes
 from runner.batch.machine import GIB, cores
-from runner.report.catalogue import Catalogue, CatalogueWorkload, Timing, sort_catalogue, source_of
+from runner.errors import UsageError
+from runner.report.catalogue import (
+    Catalogue,
+    CatalogueWorkload,
+    Roofs,
+    Timing,
+    sort_catalogue,
+    source_of,
+)
 from runner.report.subject import Subject
 
 TIMEOUT_S = 120.0
 MEMORY_FACTOR = 2.5
 """Memory of a run relative to its tensors: operators copy them, and drawing them needs more."""
 PROCESS_BYTES = GIB
+MATRIX_DTYPES = {"float16", "bfloat16", "float32", "float64"}
+"""Dtypes in which a matrix product is measured."""
 
 
 def measure(
@@ -38,6 +48,7 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         try:
             found_device = look_for_device(device)
+            roofs = _measure_roofs(chosen, found_device.type, Path(folder), limit)
             for row in chosen:
                 timed_row = _time_workload(
                     row, source_of(row, subject), found_device.type, Path(folder), limit
@@ -66,6 +77,7 @@ def measure(
                 "notes": notes,
                 "time_s": sum(times),
                 "measured_on": found_device.name,
+                "roofs": roofs,
             }
         ),
         "time",
@@ -92,6 +104,25 @@ def _time_workload(
     if "error" in answer:
         return row.model_copy(update={"untimed": answer["error"]})
     return row.model_copy(update={"timing": Timing.model_validate(answer)})
+
+
+def _measure_roofs(
+    chosen: Sequence[CatalogueWorkload], device: str, folder: Path, limit: int
+) -> Roofs:
+    """Measure what this device reaches at best, in each floating-point dtype of the workloads.
+
+    Raises:
+        UsageError: the measurement ends without a result.
+    """
+    used = {
+        code for row in chosen for code in (*row.input_dtypes.values(), *row.weight_dtypes.values())
+    }
+    dtypes = sorted(used & MATRIX_DTYPES) or ["float32"]
+    argument = json.dumps({"device": device, "dtypes": dtypes, "threads": cores()})
+    outcome = run_child(_request("measure_roofs", argument, folder, limit))
+    if outcome.answer is None:
+        raise UsageError(f"--measure: the device's own speed: {outcome.describe_end()}")
+    return Roofs.model_validate_json(outcome.answer)
 
 
 def _request(function: str, argument: str, aside: Path, limit: int) -> Request:

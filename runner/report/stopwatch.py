@@ -1,5 +1,6 @@
-"""Times one component file; runs in a child process, which imports torch."""
+"""Times one component file, or the device itself; runs in a child process, which imports torch."""
 
+import functools
 import importlib.util
 import json
 import statistics
@@ -16,6 +17,11 @@ ENOUGH_S = 0.5
 """Timing ends after at least FEWEST_RUNS runs that took ENOUGH_S seconds together."""
 BUDGET_S = 20.0
 """Timing of a slow kernel ends after this time, however few runs there are."""
+SMALLEST_PRODUCT, LARGEST_PRODUCT = 512, 16384
+"""Rows and columns of the matrices whose product is measured as a roof."""
+ROOF_S = 0.05
+COPIED_BYTES = 256 << 20
+"""More than caches hold."""
 OUTLIER_DEVIATIONS = 5.0
 """An outlier is more than this many scaled median deviations above the median."""
 
@@ -43,6 +49,37 @@ def time_file(argument: str) -> str:
     except Exception as error:  # the file may be anybody's code: its error is the answer
         return json.dumps({"error": _short(error)})
     return json.dumps(summarise_times(runs))
+
+
+def measure_roofs(argument: str) -> str:
+    """Measure the fastest matrix product and copy of a device.
+
+    `argument` is JSON: `device`, `dtypes`, `threads`. Return JSON: the fields of Roofs. The product
+    grows until it takes ROOF_S: a fast device is busy, a slow one does not take minutes.
+    """
+    import torch
+
+    request: dict[str, Any] = json.loads(argument)
+    torch.set_num_threads(request["threads"])
+    device = torch.device(request["device"])
+    clock = _clock(device)
+    flops_per_s = {}
+    for name in request["dtypes"]:
+        size, seconds = SMALLEST_PRODUCT // 2, 0.0
+        while seconds < ROOF_S and size < LARGEST_PRODUCT:
+            size *= 2
+            left, right = (
+                torch.rand(size, size, device=device).to(getattr(torch, name)) for _ in range(2)
+            )
+            product = torch.empty_like(left)
+            run = functools.partial(torch.matmul, left, right, out=product)
+            clock(run)
+            seconds = min(clock(run) for _ in range(3))
+        flops_per_s[name] = 2 * size**3 / min(seconds, *(clock(run) for _ in range(5)))
+    source = torch.zeros(COPIED_BYTES, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    seconds = min(time_runs(lambda: target.copy_(source), clock))
+    return json.dumps({"flops_per_s": flops_per_s, "bytes_per_s": 2 * COPIED_BYTES / seconds})
 
 
 def time_runs(

@@ -77,16 +77,20 @@ class Outline:
 
     def rows(self, node: Node) -> list[OutlineRow]:
         """Return the rows of a node's children, each in exactly one row, in execution order."""
-        children = self.children_of(node)
-        runs = [tuple(same) for _, same in groupby(children, key=lambda child: child.path)]
-        rows = [OutlineRow((OutlineItem(run, len(run)),)) for run in runs]
-        rows = _fold_rows(rows, lambda item: (item.first.path, item.run_length), limit=1)
+        rows = self.rows_of_equals(node)
         merged = self._merge_similar(rows, MOST_ALIKE, MOST_TURNS)
         return (
             merged
             if len(merged) <= MOST_ROWS
             else self._merge_similar(rows, most_alike=1, most_turns=1)
         )
+
+    def rows_of_equals(self, node: Node) -> list[OutlineRow]:
+        """Return the rows of a node's children where only equal workloads share a row."""
+        children = self.children_of(node)
+        runs = [tuple(same) for _, same in groupby(children, key=lambda child: child.path)]
+        rows = [OutlineRow((OutlineItem(run, len(run)),)) for run in runs]
+        return _fold_rows(rows, lambda item: (item.first.path, item.run_length), limit=1)
 
     def _merge_similar(
         self, rows: Sequence[OutlineRow], most_alike: int, most_turns: int

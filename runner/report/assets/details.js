@@ -1,19 +1,24 @@
-// One component: what it computes on, what proved it, where it stands, and its file.
+// One component: what it computes on, what it costs, what proved it, where it stands, and its file.
 
 const GOOD = new Set(["passed", "nothing_to_check"]);
 
-function details(problem, label, id, everywhere) {
+function details(problem, label, id, everywhere, wide) {
   const { nodes, files } = problem;
   const node = nodes[id];
   const link = (other, text) => h("a", { href: problemLink(label, other) }, text || nodes[other]?.name || other);
   const kin = everywhere.get(node.path) || [id];
+  const source = codeView([{ name: node.path, text: files[node.path] }, { name: "original.py", text: files["original.py"], line: node.source_line }], wide);
+  const time = timeText(problem, id);
+  const share = id === "root" || !nodes.root.flops ? "" : `, ${percent(node.flops / nodes.root.flops)} of the problem's`;
   const facts = [
     ["input", tensorLines(node.input_shapes, node.input_dtypes, node.input_strides)],
     ["output", tensorLines(node.output_shapes, node.output_dtypes, node.output_strides)],
-    ["work", `${flops(node.flops)}, ${size(node.bytes)} moved, ${(node.bytes ? node.flops / node.bytes : 0).toFixed(1)} FLOP/B`],
+    time ? ["time", time] : null,
+    ["work", `${flops(node.flops)}${share}, ${size(node.bytes)} moved, ${(node.bytes ? node.flops / node.bytes : 0).toFixed(1)} FLOP/B`],
     node.attributes ? ["attributes", Object.entries(node.attributes).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ")] : null,
+    node.groups ? ["groups", node.groups.map((group) => group.map((other) => nodes[other].operation || nodes[other].name).join(" + ")).join("; ")] : null,
     node.module_path ? ["module", node.module_path] : null,
-    node.source_line ? ["source", h("button.link", { type: "button", "data-line": node.source_line }, `original.py, line ${node.source_line}`)] : null,
+    node.source_line ? ["source", h("button.link", { type: "button", onclick: () => source.open(1, node.source_line) }, `original.py, line ${node.source_line}`)] : null,
     ["instances", kin.length === 1 ? "1" : h("details", {}, h("summary", {}, String(kin.length)),
       h("ul.uses", {}, kin.slice(0, 40).map((other) => h("li", {}, link(other, other)))), kin.length > 40 ? `and ${kin.length - 40} more` : null)],
     ["gates", gatesOf(problem, node)],
@@ -21,14 +26,14 @@ function details(problem, label, id, everywhere) {
   const weights = Object.entries(node.weight_shapes || {});
   return h("div", {},
     h("p.where", {}, ancestors(nodes, id).flatMap((up) => [link(up), " › "]), node.name),
-    h("h2", {}, levelMark(node.level), " ", node.name),
+    h("h2", {}, levelMark(node.level), " ", problem.titles[node.path]),
     h("p.file", {}, node.path),
     h("dl", {}, facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    weights.length ? h("details.weights", { open: weights.length <= 6 }, h("summary", {}, several(weights.length, "weight")),
+    source.element,
+    weights.length ? h("details.weights", {}, h("summary", {}, several(weights.length, "weight")),
       h("div.scroll", {}, h("table", {}, h("thead", {}, h("tr", {}, ["in the file", "shape", "in the original"].map((t) => h("th", { scope: "col" }, t)))),
         h("tbody", {}, weights.map(([name, dims]) => h("tr", {}, h("td", {}, name), h("td", {}, shape(dims)), h("td", {}, (node.weight_map || {})[name] || ""))))))) : null,
-    neighbours(problem, id, link),
-    sources(files, node));
+    neighbours(problem, id, link));
 }
 
 function tensorLines(shapes, dtypes, strides) {
@@ -78,43 +83,4 @@ function neighbours(problem, id, link) {
   const list = (name, found) => (found.size ? h("div", {}, h("h3", {}, name), h("ul.uses", {}, [...found].slice(0, 12).map(([other, text]) =>
     h("li", {}, problem.nodes[other] ? link(other, other) : other, h("span.dim", {}, ` ${text}`))), found.size > 12 ? h("li", {}, `and ${found.size - 12} more`) : null)) : null);
   return h("div.flows", {}, list("comes from", into), list("goes to", out));
-}
-
-function sources(files, node) {
-  const names = [node.path, "original.py"];
-  const code = h("div.code");
-  const tabs = names.map((name) => h("button", { type: "button", role: "tab", "aria-selected": "false" }, name.split("/").pop()));
-  function open(index, line) {
-    tabs.forEach((tab, i) => tab.setAttribute("aria-selected", String(i === index)));
-    code.replaceChildren(highlighted(files[names[index]] || "", line));
-    if (line) code.querySelector("mark")?.scrollIntoView({ block: "center" });
-  }
-  tabs.forEach((tab, i) => tab.addEventListener("click", () => open(i, i === 1 ? node.source_line : undefined)));
-  const copy = h("button.copy", { type: "button" }, "copy");
-  copy.addEventListener("click", async () => {
-    const current = tabs.findIndex((tab) => tab.getAttribute("aria-selected") === "true");
-    await navigator.clipboard.writeText(files[names[current]]);
-    copy.textContent = "copied";
-  });
-  open(0);
-  const element = h("div.sources", {}, h("div.tabs", { role: "tablist", "aria-label": "Files" }, tabs, copy), code);
-  element.openOriginal = (line) => open(1, line);
-  return element;
-}
-
-function highlighted(text, marked) {
-  const lines = hljs.highlight(text.replace(/\n$/, ""), { language: "python", ignoreIllegals: true }).value.split("\n");
-  // A string over several lines is one span for the highlighter: each line closes and opens it again.
-  let open = "";
-  const body = lines.map((line, i) => {
-    const whole = open + line;
-    const stack = [];
-    for (const tag of whole.match(/<span class="[^"]*">|<\/span>/g) || []) { if (tag === "</span>") stack.pop(); else stack.push(tag); }
-    open = stack.join("");
-    const inner = whole + "</span>".repeat(stack.length);
-    return `<span class="line" data-n="${i + 1}">${i + 1 === marked ? `<mark>${inner || " "}</mark>` : inner}</span>`;
-  }).join("\n");
-  const pre = h("pre", { tabindex: "0", "aria-label": "Source" });
-  pre.innerHTML = `<code>${body}</code>`;
-  return pre;
 }

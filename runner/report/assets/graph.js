@@ -1,147 +1,23 @@
-// Data flow as a graph: the children of one component, or every kernel, with shapes on the edges.
+// The data flow as a graph that is moved, zoomed and clicked.
 
-const MANY = 120;
-const CROSSED = 900;
 const CROWD = 30;
-const LETTER = 6.7;
 
-// Nodes and edges of the graph inside `scope`; different tensors between the same two are counted.
-function flowWithin(problem, scope, everyKernel) {
-  const { nodes, flow } = problem;
-  const shown = new Map();
-  const inside = (id) => scope === "root" || id === scope || id.startsWith(`${scope}.`);
-  function holder(id) {
-    if (id === "input" || id === "output") return id;
-    if (!inside(id)) return null;
-    if (everyKernel) return id;
-    const above = [...ancestors(nodes, id), id];
-    return above[above.indexOf(scope) + 1] || id;
-  }
-  const edges = new Map();
-  for (const [from, to, tensor, dims, dtype] of flow) {
-    let source = holder(from), target = holder(to);
-    if (source === null && target === null) continue;
-    if (source === target) continue;
-    if ((source === null || source === "input") && (target === null || target === "output")) continue;
-    source = source === null ? "input" : source;
-    target = target === null ? "output" : target;
-    if ((source === "input" && target === "output")) continue;
-    const key = `${source}>${target}`;
-    if (!edges.has(key)) edges.set(key, { source, target, tensors: [] });
-    const list = edges.get(key).tensors;
-    const text = `${shape(dims)} ${DTYPES[dtype] || dtype}`;
-    const same = list.find((other) => other.text === text);
-    const one = `${from} ${tensor}`;
-    if (same) same.names.add(one); else list.push({ text, names: new Set([one]) });
-  }
-  const ids = everyKernel
-    ? Object.keys(nodes).filter((id) => nodes[id].level === "kernel" && inside(id))
-    : (nodes[scope].children || [scope]);
-  for (const id of ids.length ? ids : [scope]) shown.set(id, nodes[id]);
-  for (const edge of edges.values()) for (const end of [edge.source, edge.target]) if (!shown.has(end)) shown.set(end, null);
-  return { shown, edges: [...edges.values()] };
-}
-
-function edgeText(edge) {
-  const words = edge.tensors.map((t) => (t.names.size > 1 ? `${t.text} ×${t.names.size}` : t.text));
-  return words.length > 2 ? `${words.slice(0, 2).join("\n")}\n+${words.length - 2}` : words.join("\n");
-}
-
-// Where each node stands, and where each edge bends: dagre's layers from top to bottom, while there
-// are not too many.
-function arrange(shown, edges) {
-  const ranks = ranked(shown, edges);
-  // dagre puts a dummy node on each layer that an edge crosses: an unrolled loop would take minutes.
-  const crossed = edges.reduce((sum, edge) => sum + ranks.get(edge.target) - ranks.get(edge.source), 0);
-  if (shown.size > MANY || crossed > CROSSED) return { places: folded(shown, ranks), bends: null };
-  const layout = new dagre.graphlib.Graph();
-  layout.setGraph({ rankdir: "TB", nodesep: 26, ranksep: 44 });
-  layout.setDefaultEdgeLabel(() => ({}));
-  for (const [id, node] of shown) layout.setNode(id, box(id, node));
-  for (const edge of edges) {
-    const lines = edgeText(edge).split("\n");
-    const width = Math.max(...lines.map((line) => line.length)) * 5.2;
-    layout.setEdge(edge.source, edge.target, { width, height: lines.length * 11, labelpos: "c" });
-  }
-  dagre.layout(layout);
-  const places = new Map(layout.nodes().map((id) => [id, layout.node(id)]));
-  const bends = edges.map((edge) => bend(places.get(edge.source), places.get(edge.target), layout.edge(edge.source, edge.target).points.slice(1, -1)));
-  return { places, bends };
-}
-
-// Points of an edge as Cytoscape has them: how far along the straight line, and how far beside it.
-function bend(from, to, points) {
-  const [dx, dy] = [to.x - from.x, to.y - from.y];
-  const square = dx * dx + dy * dy || 1, length = Math.sqrt(square);
-  const along = points.map((p) => ((p.x - from.x) * dx + (p.y - from.y) * dy) / square);
-  const beside = points.map((p) => ((p.y - from.y) * dx - (p.x - from.x) * dy) / length);
-  return { along, beside };
-}
-
-// How many edges are between a node and the inputs, at most; edges go forward only.
-function ranked(shown, edges) {
-  const ranks = new Map([...shown.keys()].map((id) => [id, 0]));
-  const waiting = new Map([...shown.keys()].map((id) => [id, 0]));
-  const out = new Map([...shown.keys()].map((id) => [id, []]));
-  for (const edge of edges) {
-    waiting.set(edge.target, waiting.get(edge.target) + 1);
-    out.get(edge.source).push(edge.target);
-  }
-  const ready = [...shown.keys()].filter((id) => waiting.get(id) === 0);
-  for (const id of ready) {
-    for (const target of out.get(id)) {
-      ranks.set(target, Math.max(ranks.get(target), ranks.get(id) + 1));
-      waiting.set(target, waiting.get(target) - 1);
-      if (waiting.get(target) === 0) ready.push(target);
-    }
-  }
-  return ranks;
-}
-
-// Layers from top to bottom, and on in the next column, so that all of it is as wide as high.
-function folded(shown, ranks) {
-  const layers = [];
-  for (const [id, rank] of ranks) (layers[rank] = layers[rank] || []).push({ id, ...box(id, shown.get(id)) });
-  const widths = layers.map((layer) => layer.reduce((sum, node) => sum + node.width + 18, 0));
-  const column = Math.max(...widths) + 60;
-  const height = 78;
-  const rows = Math.max(8, Math.ceil(Math.sqrt((layers.length * column) / height)));
-  const places = new Map();
-  layers.forEach((layer, rank) => {
-    let x = Math.floor(rank / rows) * column - widths[rank] / 2;
-    for (const node of layer) {
-      places.set(node.id, { ...node, x: x + node.width / 2, y: (rank % rows) * height });
-      x += node.width + 18;
-    }
-  });
-  return places;
-}
-
-function box(id, node) {
-  const lines = caption(id, node).split("\n");
-  return { width: Math.max(64, Math.max(...lines.map((l) => l.length)) * LETTER + 20), height: 16 + 15 * lines.length };
-}
-
-function caption(id, node) {
-  if (node === null) return id;
-  const stem = node.path.split("/").pop().replace(/(_\d+x|_\d+_|_k\d|_scalar|\.py$).*/, "");
-  const operation = node.operation || stem;
-  const short = (text) => (text.length > 26 ? `${text.slice(0, 25)}…` : text);
-  return node.name.startsWith(operation) ? short(node.name) : `${short(node.name)}\n${short(operation)}`;
-}
-
-function graph(problem, onSelect, onOpen) {
-  const canvas = h("div.canvas", { role: "img", "aria-label": "Data flow" });
-  let cy = null, scope = null, every = false, large = false;
+// onMove gets "zoom,x,y" whenever a person has moved or zoomed the graph.
+function graph(problem, onSelect, onOpen, onMove) {
+  const canvas = h("div.canvas", { role: "group", "aria-label": "Data flow", tabindex: "0" });
+  const frameOf = h("div.frame", {}, canvas);
+  let cy = null, scope = null, every = false, drawn = null;
 
   function style() {
-    const ink = colour("--ink"), paper = colour("--paper");
+    const ink = colour("--ink"), paper = colour("--paper"), { large } = drawn;
     const level = (name) => ({ selector: `node[level="${name}"]`, style: { "border-color": colour(`--${name}`), "background-color": colour(`--${name}-wash`) } });
     return [
       { selector: "node", style: { shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)", "text-valign": "center", "text-halign": "center", "text-wrap": "wrap", "font-size": 11.5, "line-height": 1.25, "font-family": "ui-sans-serif, system-ui, sans-serif", color: ink, "border-width": 1.5, "min-zoomed-font-size": 5 } },
       ...LEVELS.map(level),
       { selector: 'node[level="end"]', style: { "background-color": paper, "border-color": colour("--soft"), "border-style": "dashed", color: colour("--soft") } },
+      { selector: "node[?many]", style: { "border-style": "double", "border-width": 4 } },
       { selector: "edge", style: { width: 1.3, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, ...(large ? { "curve-style": "straight" } : { "curve-style": "round-segments", "segment-weights": "data(along)", "segment-distances": "data(beside)", "segment-radii": 18, "edge-distances": "node-position" }), "font-size": 10, label: large ? "" : "data(label)", "text-wrap": "wrap", color: colour("--soft"), "text-background-color": paper, "text-background-opacity": 0.92, "text-background-padding": 2, "min-zoomed-font-size": 6 } },
+      { selector: "edge[?back]", style: { "line-style": "dashed", "curve-style": "unbundled-bezier", "control-point-distances": [90], "control-point-weights": [0.5], label: "" } },
       { selector: "edge.crowded", style: { opacity: 0.16, width: 1, "target-arrow-shape": "none" } },
       { selector: "node.chosen", style: { "border-width": 3.5, "border-color": colour("--accent") } },
       { selector: "edge.near", style: { "line-color": colour("--accent"), "target-arrow-color": colour("--accent"), "target-arrow-shape": "triangle", opacity: 1, width: 2, label: "data(label)", "z-index": 9 } },
@@ -153,20 +29,32 @@ function graph(problem, onSelect, onOpen) {
     scope = newScope;
     every = everyKernel;
     const { shown, edges } = flowWithin(problem, scope, every);
-    const { places, bends } = arrange(shown, edges);
-    large = bends === null;
-    const elements = [
-      ...[...shown].map(([id, node]) => ({ data: { id, label: caption(id, node), level: node ? node.level : "end", width: places.get(id).width, height: places.get(id).height }, position: { x: places.get(id).x, y: places.get(id).y } })),
-      ...edges.map((edge, i) => ({ data: { id: `edge ${i}`, source: edge.source, target: edge.target, label: edgeText(edge), along: bends ? bends[i].along : [0.5], beside: bends ? bends[i].beside : [0] } })),
-    ];
+    drawn = { shown, edges, ...arrange(shown, edges, canvas.clientWidth || 800) };
+    const { places, large } = drawn;
+    const elements = [...shown].map(([id, { node, lines }]) => {
+      const { x, y, width, height } = places.get(id);
+      return { data: { id, label: lines.join("\n"), level: node ? node.level : "end", many: / × \d+/.test(lines.join("")), width, height }, position: { x, y } };
+    });
+    edges.forEach((edge, i) => {
+      const points = edge.points ? edge.points.slice(1, -1) : [];
+      const bent = points.length ? bend(places.get(edge.source), places.get(edge.target), points) : { along: [0.5], beside: [0] };
+      elements.push({ data: { id: `edge ${i}`, source: edge.source, target: edge.target, label: edgeText(edge), back: edge.back, ...bent } });
+    });
     if (large) crowd(edges, elements);
     if (cy) cy.destroy();
     cy = cytoscape({ container: canvas, elements, style: style(), layout: { name: "preset" }, minZoom: 0.03, maxZoom: 3, autoungrabify: true, boxSelectionEnabled: false, hideEdgesOnViewport: large, textureOnViewport: large, pixelRatio: large ? 1 : "auto" });
     cy.on("tap", "node", (event) => { const id = event.target.id(); if (problem.nodes[id]) onSelect(id); });
     cy.on("dbltap", "node", (event) => { const id = event.target.id(); if ((problem.nodes[id]?.children || []).length) onOpen(id); });
+    cy.on("dragpan scrollzoom pinchzoom", moved);
     canvas.dataset.nodes = shown.size;
-    canvas.setAttribute("aria-label", `Data flow between ${several(shown.size, "node")}; the lists beside the source say the same`);
+    canvas.setAttribute("aria-label", `Data flow between ${several(shown.size, "node")}; arrows move it, + and - zoom; the lists beside the source say the same`);
     frame();
+  }
+
+  let waiting = 0;
+  function moved() {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { if (cy) onMove([cy.zoom(), cy.pan().x, cy.pan().y].map((n) => Number(n.toFixed(3))).join(",")); }, 120);
   }
 
   // One node that feeds hundreds would cover everything with its edges.
@@ -179,23 +67,25 @@ function graph(problem, onSelect, onOpen) {
     }
   }
 
-  // The whole where it can be read, else its beginning at a size that can.
+  // Every kernel fits the width. Else the whole where it can be read, else its beginning at a size that can.
   function frame() {
     cy.resize();
     cy.fit(undefined, 16);
-    const readable = 0.75;
-    if (cy.zoom() > 1.15) { cy.zoom(1.15); cy.center(); }
-    if (cy.zoom() < readable) {
-      const first = cy.nodes().min((node) => node.position("y") + (large ? node.position("x") : 0)).ele;
-      cy.zoom(readable);
-      cy.pan({ x: cy.width() / 2 - first.position("x") * readable, y: 30 - (first.position("y") - first.height() / 2) * readable });
-    }
+    const whole = cy.elements().boundingBox();
+    const fitting = (cy.width() - 24) / whole.w;
+    const zoom = Math.min(1.15, every ? fitting : Math.max(cy.zoom(), Math.min(0.75, Math.max(fitting, 0.5))));
+    if (zoom <= cy.zoom() && cy.zoom() <= 1.15) return;
+    cy.zoom(zoom);
+    if (zoom * whole.h <= cy.height() && zoom * whole.w <= cy.width()) { cy.center(); return; }
+    const x = zoom <= fitting ? (whole.x1 + whole.x2) / 2 : cy.nodes().min((node) => node.position("y")).ele.position("x");
+    cy.pan({ x: cy.width() / 2 - x * zoom, y: 14 - whole.y1 * zoom });
   }
 
   function choose(id) {
     if (!cy) return;
     cy.elements().removeClass("chosen near");
-    const node = cy.getElementById(id);
+    let node = cy.getElementById(id);
+    if (node.empty() && !every) node = cy.getElementById(equalIn(id));
     if (node.empty()) return;
     node.addClass("chosen");
     node.connectedEdges().addClass("near");
@@ -203,14 +93,41 @@ function graph(problem, onSelect, onOpen) {
     if (at.x < 20 || at.y < 20 || at.x > cy.width() - 20 || at.y > cy.height() - 20) cy.center(node);
   }
 
+  // The node that stands for another of its equal neighbours.
+  function equalIn(id) {
+    for (const row of itemsBelow(problem, scope)) {
+      for (const { nodes: ids } of row.items || [row]) if (ids.includes(id)) return ids[0];
+    }
+    return id;
+  }
+
+  function zoomBy(factor) {
+    cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } });
+    moved();
+  }
+
+  // The wheel scrolls the page; with Ctrl it zooms.
+  frameOf.addEventListener("wheel", (event) => { if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); }, { capture: true });
+  canvas.addEventListener("keydown", (event) => {
+    const acts = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+    if (acts[event.key]) { cy.panBy({ x: acts[event.key][0], y: acts[event.key][1] }); moved(); }
+    else if (event.key === "+" || event.key === "=") zoomBy(1.3);
+    else if (event.key === "-") zoomBy(1 / 1.3);
+    else if (event.key === "0") cy.fit(undefined, 16);
+    else return;
+    event.preventDefault();
+  });
+
   return {
-    element: canvas,
-    show, choose,
-    zoom: (factor) => cy && cy.zoom({ level: cy.zoom() * factor, renderedPosition: { x: cy.width() / 2, y: cy.height() / 2 } }),
-    whole: () => cy && cy.fit(undefined, 16),
+    element: frameOf,
+    show, choose, zoom: zoomBy,
+    draws: (id) => cy !== null && cy.getElementById(every ? id : equalIn(id)).nonempty(),
+    whole: () => { if (cy) { cy.fit(undefined, 16); moved(); } },
+    restore: (text) => { const [zoom, x, y] = text.split(",").map(Number); if ([zoom, x, y].every(Number.isFinite)) cy.viewport({ zoom, pan: { x, y } }); },
     recolour: () => cy && cy.style(style()),
     resize: () => cy && cy.resize(),
+    frame: () => cy && frame(),
+    svg: () => toSvg(drawn),
     destroy: () => { if (cy) cy.destroy(); cy = null; },
-    inspect: () => cy,
   };
 }

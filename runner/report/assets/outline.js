@@ -1,93 +1,137 @@
-// The hierarchy as a tree that opens: ARIA's tree pattern, children made when they are first seen.
+// The hierarchy as a tree that opens (ARIA's tree pattern): equal neighbours share an item, whose inside is shown once.
 
 const MOST_CHILDREN = 80;
 
-function outline(nodes, onSelect) {
-  const items = new Map();
+// Items below a node: {turns, nodes: [ids]} for equal neighbours, {turns, items} for items that take turns.
+function itemsBelow(problem, id) {
+  const rows = problem.rows[id];
+  if (!rows) return (problem.nodes[id].children || []).map((child) => ({ nodes: [child] }));
+  return rows.map(([turns, items]) => (turns === 1
+    ? { nodes: items[0] }
+    : { turns, items: items.map((nodes) => ({ nodes })) }));
+}
+
+// The node whose item shows a node: the first of its equals, within the first of each parent's equals.
+function shownFor(problem, id) {
+  if (!problem.shown) Object.defineProperty(problem, "shown", { value: new Map([["root", "root"]]) });
+  if (problem.shown.has(id)) return problem.shown.get(id);
+  const { nodes } = problem;
+  const parent = ancestors(nodes, id).pop();
+  const place = nodes[parent].children.indexOf(id);
+  const same = nodes[shownFor(problem, parent)].children[place];
+  const item = itemsBelow(problem, ancestors(nodes, same).pop()).flatMap((one) => one.items || [one]).find((one) => one.nodes.includes(same));
+  problem.shown.set(id, item.nodes[0]);
+  return item.nodes[0];
+}
+
+// "blocks_0 … blocks_3", or "" where the title says the same.
+function authorNames(problem, ids) {
+  const { nodes, titles } = problem;
+  const title = titles[nodes[ids[0]].path].replaceAll(" ", "_");
+  const [first, last] = [nodes[ids[0]].name, nodes[ids[ids.length - 1]].name];
+  const bare = first.replace(/_\d+$/, "");
+  if (title === bare || title.startsWith(`${bare}_`) || bare.endsWith(title) || first.startsWith(`${title}_`)) return ids.length > 1 && first !== last && bare !== title ? `${first} … ${last}` : "";
+  if (first === last) return first;
+  return `${first}${ids.length > 2 ? " … " : ", "}${last}`;
+}
+
+function outline(problem, onSelect) {
+  const { nodes, titles } = problem;
+  const elements = new Map();
   const root = h("ul.outline", { role: "tree", "aria-label": "Hierarchy" });
 
-  function item(id, depth) {
-    const node = nodes[id];
-    const children = node.children || [];
+  function item({ nodes: ids, turns, items }, depth) {
+    const node = ids && nodes[ids[0]];
+    const below = items || (node.children || []);
+    const name = node ? titles[node.path] : `× ${turns}, in turn`;
+    const names = ids ? authorNames(problem, ids) : "";
     const row = h("div.row", {},
-      h("span.twist", { "aria-hidden": "true" }, children.length ? "▸" : ""),
-      levelMark(node.level),
-      h("span.name", {}, node.name),
-      node.instance_count > 1 ? h("span.times", { title: `${node.instance_count} instances of this workload` }, `×${node.instance_count}`) : null);
+      h("span.twist", { "aria-hidden": "true" }, below.length ? "▸" : ""),
+      node ? levelMark(node.level) : null,
+      h("span.name", {}, name),
+      ids && ids.length > 1 ? h("span.times", { title: `${ids.length} in a row, equal but for their weights` }, `× ${ids.length}`) : null,
+      h("span.author", {}, names));
     const element = h("li", {
-      role: "treeitem", "aria-level": depth, "aria-selected": "false", tabindex: "-1",
-      "aria-expanded": children.length ? "false" : undefined, "aria-label": `${node.level} ${node.name}`,
+      role: "treeitem", "aria-level": depth, "aria-selected": node ? "false" : undefined, tabindex: "-1",
+      "aria-expanded": below.length ? "false" : undefined,
+      "aria-label": node ? `${node.level} ${name}${ids.length > 1 ? `, ${ids.length} times` : ""}${names ? `, ${names}` : ""}` : name,
     }, row);
-    element.dataset.id = id;
+    element.below = () => (items || itemsBelow(problem, ids[0]));
+    if (node) { element.dataset.id = ids[0]; elements.set(ids[0], element); element.dataset.names = names; }
     row.addEventListener("click", (event) => {
-      if (event.target.classList.contains("twist") && children.length) toggle(id);
-      else { select(id); open(id); }
+      if (!node || (event.target.classList.contains("twist") && below.length)) toggle(element);
+      else { onSelect(chosenWithin(ids)); open(element); }
       element.focus({ preventScroll: true });
     });
-    items.set(id, element);
+    if (items) open(element);
     return element;
   }
 
-  function grow(id) {
-    const element = items.get(id);
+  // Among equal neighbours, the one that is chosen already stays chosen.
+  let chosen = "root";
+  const chosenWithin = (ids) => (ids.includes(chosen) ? chosen : ids[0]);
+
+  function grow(element) {
     if (element.querySelector(":scope > ul")) return;
     const depth = Number(element.getAttribute("aria-level")) + 1;
-    const children = nodes[id].children;
-    const list = h("ul", { role: "group" }, children.slice(0, MOST_CHILDREN).map((child) => item(child, depth)));
-    if (children.length > MOST_CHILDREN) {
-      const more = h("button.more", { type: "button" }, `show ${children.length - MOST_CHILDREN} more`);
-      more.addEventListener("click", () => more.replaceWith(...children.slice(MOST_CHILDREN).map((child) => item(child, depth))));
-      list.append(more);
+    const below = element.below();
+    const list = h("ul", { role: "group" }, below.slice(0, MOST_CHILDREN).map((one) => item(one, depth)));
+    if (below.length > MOST_CHILDREN) {
+      const more = h("button.more", { type: "button" }, `show ${below.length - MOST_CHILDREN} more`);
+      more.addEventListener("click", () => more.parentElement.replaceWith(...below.slice(MOST_CHILDREN).map((one) => item(one, depth))));
+      list.append(h("li", { role: "none" }, more));
     }
     element.append(list);
   }
 
-  function open(id) {
-    const element = items.get(id);
-    if (!(nodes[id].children || []).length) return;
-    grow(id);
+  function open(element) {
+    if (!element.hasAttribute("aria-expanded")) return;
+    grow(element);
     element.setAttribute("aria-expanded", "true");
   }
-  function close(id) { items.get(id).setAttribute("aria-expanded", "false"); }
-  function toggle(id) { if (items.get(id).getAttribute("aria-expanded") === "true") close(id); else open(id); }
+  function close(element) { element.setAttribute("aria-expanded", "false"); }
+  function toggle(element) { if (element.getAttribute("aria-expanded") === "true") close(element); else open(element); }
 
   function reveal(id) {
-    const above = ancestors(nodes, id);
-    for (const parent of above) {
-      open(parent);
-      const more = items.get(parent).querySelector(":scope > ul > button.more");
-      const next = above[above.indexOf(parent) + 1] || id;
-      if (more && !items.has(next)) more.click();
-    }
+    const shown = shownFor(problem, id);
+    chosen = id;
+    const way = [...ancestors(nodes, shown), shown];
+    way.forEach((parent, i) => {
+      if (i === way.length - 1) return;
+      const element = elements.get(parent);
+      open(element);
+      if (!elements.has(way[i + 1])) element.querySelector("button.more")?.click();
+    });
     for (const element of root.querySelectorAll('[aria-selected="true"]')) {
       element.setAttribute("aria-selected", "false");
       element.tabIndex = -1;
+      element.querySelector(".author").textContent = element.dataset.names;
     }
-    const element = items.get(id);
+    const element = elements.get(shown);
     element.setAttribute("aria-selected", "true");
     element.tabIndex = 0;
+    if (shown !== id) element.querySelector(".author").textContent = `${nodes[id].name} of ${element.dataset.names}`;
+    for (let up = element.parentElement.closest('[aria-expanded="false"]'); up; up = up.parentElement.closest('[aria-expanded="false"]')) open(up);
     const row = element.firstChild.getBoundingClientRect(), frame = root.getBoundingClientRect();
     if (row.top < frame.top || row.bottom > frame.bottom) root.scrollTop += row.top - frame.top - frame.height / 3;
   }
-  function select(id) { onSelect(id); }
 
   root.addEventListener("keydown", (event) => {
     const current = document.activeElement.closest("[role=treeitem]");
     if (!current || event.target.tagName === "BUTTON") return;
-    const id = current.dataset.id;
     const seen = [...root.querySelectorAll("[role=treeitem]")].filter((element) => element.offsetParent !== null);
     const at = seen.indexOf(current);
     const expanded = current.getAttribute("aria-expanded");
-    const parent = current.parentElement.closest("[role=treeitem]");
+    const choose = () => (current.dataset.id ? onSelect(current.dataset.id) : toggle(current));
     const moves = {
       ArrowDown: () => focus(seen[at + 1]),
       ArrowUp: () => focus(seen[at - 1]),
       Home: () => focus(seen[0]),
       End: () => focus(seen[seen.length - 1]),
-      ArrowRight: () => (expanded === "false" ? open(id) : expanded === "true" && focus(seen[at + 1])),
-      ArrowLeft: () => (expanded === "true" ? close(id) : focus(parent)),
-      Enter: () => select(id),
-      " ": () => select(id),
+      ArrowRight: () => (expanded === "false" ? open(current) : expanded === "true" && focus(seen[at + 1])),
+      ArrowLeft: () => (expanded === "true" ? close(current) : focus(current.parentElement.closest("[role=treeitem]"))),
+      Enter: choose,
+      " ": choose,
     };
     if (!moves[event.key]) return;
     event.preventDefault();
@@ -95,8 +139,8 @@ function outline(nodes, onSelect) {
   });
   function focus(element) { if (element) { element.tabIndex = 0; element.focus(); } }
 
-  root.append(item("root", 1));
-  open("root");
+  root.append(item({ nodes: ["root"] }, 1));
+  open(elements.get("root"));
   return { element: root, reveal };
 }
 

@@ -1,75 +1,78 @@
-// The catalogue: how few workloads are how much of the work, and where each is used.
+// The catalogue: how few workloads are how much of the work, the code of each, and where it is used.
 
 async function workloads() {
   const all = await unpack("workloads");
-  if (!all.count) return h("p.note", {}, "There is no decomposition here whose kernels can be listed.");
+  if (!all.listed.length) return h("div", {}, h("h1", {}, "Workloads"), h("p.note", {}, "There is no decomposition here whose kernels can be listed."));
+  const measured = all.totals.time > 0;
+  const part = (key, w) => (all.totals[key] ? (key === "time" ? (w.time ? w.time[0] : 0) : w[key]) * w.instances / all.totals[key] : 0);
+  const largest = (key) => all.listed.reduce((most, w) => Math.max(most, part(key, w)), 1e-12);
+  const share = (key, name, wide) => {
+    const most = largest(key);
+    return { name, about: `Share of all instances' ${key === "flops" ? "FLOPs" : key}`, right: true, wide, value: (w) => part(key, w), cell: (w) => barred(percent(part(key, w)), part(key, w) / most) };
+  };
   const columns = [
-    { name: "workload", value: (w) => w.name, cell: (w) => h("details", {}, h("summary", {}, w.name), used(w)) },
-    { name: "tensors", wide: true, value: (w) => tensors(w.inputs, w.input_dtypes), cell: (w) => h("span.dim", {}, `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`) },
+    { name: "workload", value: (w) => w.name },
+    { name: "tensors", wide: true, value: (w) => `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`, cell: (w) => h("span.dim", {}, `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`) },
     { name: "uses", right: true, wide: true, value: (w) => w.instances },
     { name: "models", right: true, value: (w) => w.uses.length },
     { name: "FLOPs", right: true, wide: true, value: (w) => w.flops, cell: (w) => flops(w.flops) },
     { name: "bytes", right: true, wide: true, value: (w) => w.bytes, cell: (w) => size(w.bytes) },
-    { name: "FLOP/B", right: true, wide: true, value: (w) => w.intensity, cell: (w) => w.intensity.toFixed(1) },
-    { name: "share", right: true, value: (w) => w.share, cell: (w) => barred(percent(w.share), w.share / (all.listed[0].share || 1)) },
+    { name: "FLOP/B", right: true, wide: true, value: (w) => (w.bytes ? w.flops / w.bytes : 0), cell: (w) => (w.bytes ? w.flops / w.bytes : 0).toFixed(1) },
+    ...(measured ? [
+      { name: "time", about: `Median of one instance on ${RUN.measured_on}`, right: true, value: (w) => (w.time ? w.time[0] : null), cell: (w) => (w.time ? seconds(w.time[0]) : h("span.dim", { title: w.untimed }, w.untimed ? "failed" : "")) },
+      { name: "FLOP/s", right: true, wide: true, value: (w) => (w.time ? w.flops / w.time[0] : null), cell: (w) => (w.time ? perSecond(w.flops / w.time[0], "FLOP") : "") },
+      { name: "bytes/s", right: true, wide: true, value: (w) => (w.time ? w.bytes / w.time[0] : null), cell: (w) => (w.time ? perSecond(w.bytes / w.time[0], "B") : "") },
+      share("time", "of time"), share("flops", "of FLOPs", true),
+    ] : [share("flops", "of FLOPs"), share("bytes", "of bytes", true)]),
   ];
-  const listed = table("Workloads", columns, all.listed, ["share", true]);
-  const search = h("input", { type: "search", placeholder: "Filter by name or operation", "aria-label": "Filter workloads" });
-  search.addEventListener("input", () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    listed.show(all.listed.filter((w) => words.every((word) => `${w.name} ${w.operation}`.toLowerCase().includes(word))));
-  });
-  const families = table("Families", [
+  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: workloadBelow, key: "sort", file: "workloads" });
+  const search = h("input", { type: "search", placeholder: "Filter by name, operation, shape or model", "aria-label": "Filter workloads by name, operation, shape or model" });
+  const count = h("output", { "aria-live": "polite" });
+  let texts = null;
+  function filter() {
+    texts ||= all.listed.map((w) => workloadText(w, all.families));
+    const matches = matcher(search.value);
+    const some = search.value.trim() ? all.listed.filter((w, i) => matches(texts[i])) : all.listed;
+    listed.show(some);
+    count.textContent = some.length === all.listed.length ? several(some.length, "workload") : `${some.length.toLocaleString("en")} of ${several(all.listed.length, "workload")}`;
+  }
+  search.addEventListener("input", () => { filter(); remember({ q: search.value }); });
+  search.value = readAddress().state.get("q") || "";
+  filter();
+  const families = table({ caption: "Families", file: "families", rows: all.families, order: ["share", true], columns: [
     { name: "family", value: (f) => f.name },
     { name: "workloads", right: true, value: (f) => f.workloads },
     { name: "uses", right: true, wide: true, value: (f) => f.instances },
     { name: "models", right: true, wide: true, value: (f) => f.problems },
     { name: "share", right: true, value: (f) => f.share, cell: (f) => barred(percent(f.share), f.share / (all.families[0]?.share || 1)) },
-  ], all.families, ["share", true]);
-  const chart = h("div.chart", { role: "img", "aria-label": spoken(all.curves) });
-  requestAnimationFrame(() => draw(chart, all.curves));
+  ] });
+  const chart = h("div.chart", { role: "img", "aria-label": curveSentence(all.curves) });
+  requestAnimationFrame(() => drawCurves(chart, all.curves));
+  const kernels = all.listed.map((w) => ({ name: w.name, flops: w.flops, bytes: w.bytes, time: w.time && w.time[0], uses: w.uses }));
   return h("div", {},
     h("h1", {}, "Workloads"),
-    h("p", {}, `${several(all.count, "unique workload")} in ${all.families.length} families, ${several(all.instances, "instance")} in ${several(all.problems, "model")}. ${spoken(all.curves)}`),
-    h("section", { "aria-labelledby": "curve" }, h("h2", { id: "curve" }, "How few are how much"), chart),
-    h("section", { "aria-labelledby": "each" }, h("h2", { id: "each" }, all.count > all.listed.length ? `The first ${all.listed.length} by share of FLOPs` : "Each, by share of FLOPs"),
-      h("div.controls", {}, search), listed.element),
-    h("section", { "aria-labelledby": "families" }, h("h2", { id: "families" }, "Families: one operation, any size"), families.element));
+    h("p", {}, `${several(all.listed.length, "unique workload")} in ${all.families.length} families, ${several(all.instances, "instance")} in ${several(all.problems, "model")}. ${curveSentence(all.curves)}`),
+    h("div.pair", {},
+      h("section", { "aria-labelledby": "curve" }, h("h2", { id: "curve" }, "How few are how much"), chart),
+      h("section", { "aria-labelledby": "roofline" }, h("h2", { id: "roofline" }, measured ? "Roofline" : "Work by intensity"),
+        roofline(kernels, (kernel) => { location.hash = problemLink(RUN.problems[kernel.uses[0][0]].label, kernel.uses[0][1]); }))),
+    h("section", { "aria-labelledby": "each" }, h("h2", { id: "each" }, `Each, by share of ${measured ? "time" : "FLOPs"}`),
+      h("div.controls", { role: "search" }, search, count, listed.csv), listed.element),
+    h("section", { "aria-labelledby": "families" }, h("div.bar", {}, h("h2", { id: "families" }, "Families: one operation, any size"), families.csv), families.element));
 }
 
-function used(workload) {
-  return h("ul.uses", {}, workload.uses.map(([label, place, n]) =>
-    h("li", {}, h("a", { href: problemLink(label, place) }, label), n > 1 ? ` ×${n}` : "")));
+function workloadText(w, families) {
+  const dims = (shapes) => shapes.map((s) => s.join("x")).join(" ");
+  return `${w.name} ${w.operation} ${families[w.family].name} ${dims(w.inputs)} ${dims(w.outputs)} ${dims(w.weights)} ${w.uses.map(([n]) => RUN.problems[n].label).join(" ")}`.toLowerCase();
 }
 
-function spoken(curves) {
-  return Object.entries(curves).filter(([, points]) => points.length).map(([name, points]) => {
-    const needed = [0.5, 0.9].map((share) => (points.find(([, c]) => c >= share - 1e-4) || [points.length])[0]);
-    return `The first ${needed[0]} are half of the ${name}, ${needed[1]} are 90%.`;
-  }).join(" ");
-}
-
-let plot = null;
-function draw(chart, curves) {
-  const names = Object.keys(curves);
-  const counts = [...new Set(names.flatMap((name) => curves[name].map(([n]) => n)))].sort((a, b) => a - b);
-  const series = names.map((name) => {
-    const known = new Map(curves[name]);
-    return counts.map((n) => (known.has(n) ? 100 * known.get(n) : null));
-  });
-  const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
-  plot = new uPlot({
-    width: chart.clientWidth, height: 280,
-    scales: { x: { time: false, distr: 3, range: [1, counts[counts.length - 1]] }, y: { range: [0, 100] } },
-    axes: [
-      { ...axis, label: "workloads, those with the largest share first" },
-      { ...axis, values: (self, ticks) => ticks.map((tick) => `${tick}%`) },
-    ],
-    series: [
-      { label: "workloads" },
-      ...names.map((name, i) => ({ label: name, stroke: colour(i ? "--fusion" : "--layer"), width: 2, spanGaps: true, dash: i ? [6, 4] : undefined, points: { show: false },
-        value: (self, v) => (v === null || v === undefined ? "-" : `${v.toFixed(1)}%`) })),
-    ],
-    legend: { live: true },
-  }, [counts, ...series], chart);
+// Where a workload is used, and its code, which is in the data of the first problem that uses it.
+async function workloadBelow(w) {
+  const [number, id] = w.uses[0];
+  const [data] = await Promise.all([unpack(`problem-${number}`), library("highlight")]);
+  const path = data.nodes[id].path;
+  return h("div.opened", {},
+    h("div", {}, h("h3", {}, `used by ${several(w.uses.length, "model")}`),
+      h("ul.uses", {}, w.uses.map(([n, place, count]) => h("li", {}, h("a", { href: problemLink(RUN.problems[n].label, place) }, RUN.problems[n].label), count > 1 ? ` ×${count}` : "")))),
+    codeView([{ name: path, text: data.files[path] }]).element);
 }
