@@ -94,13 +94,15 @@ def _measured_catalogue(subject: Subject) -> Catalogue:
 
 
 def _problem_blocks(subject: Subject, times: Times) -> Iterator[str]:
+    shared: dict[str, int] = {}
     for number, problem in enumerate(subject.problems):
         if problem.tree is not None:
             data = problem_data(problem, times.get(problem.label, {}))
             yield _block(f"problem-{number}", _pack(data))
-            yield _block(f"folder-{number}", _pack(folder_data(problem, data["files"])))
+            yield _block(f"folder-{number}", _pack(folder_data(problem, data["files"], shared)))
         if problem.row.status != "passed":
             yield _block(f"failure-{number}", _pack(failure_data(problem, subject)))
+    yield _block("shared", _pack(list(shared)))
 
 
 def _library(name: str) -> str:

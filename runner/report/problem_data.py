@@ -15,16 +15,20 @@ from runner.tree.document import TREE_FILE, Node, Tree
 from runner.untrusted_files import read_file, read_text
 
 SOURCE_FILE = "original.py"
-RECORDS = {
+CHECKS_FILE = "verification/checks.py"
+"""File that is the same in each decomposition of one version."""
+UNREAD_FILES = {
     RESULT_FILE,
     TREE_FILE,
     LOG_PATH,
     "verification/test_results.json",
     "verification/step_verification_summary.json",
     "verification/coverage_summary.json",
+    "decomposition_log.json",
+    "decomposition_analysis.md",
 }
-"""Files that say how this run's verification ended; the page has the verdicts from the first."""
-STEP_RECORDS = {"verification_result.json", "coverage_report.json"}
+"""Files that `kdrun verify` does not read: how this run's verification ended, pages for people."""
+UNREAD_STEP_FILES = {"verification_result.json", "coverage_report.json"}
 LONGEST_LOG = 60_000
 """Most characters of a log that the page holds, from its end."""
 
@@ -55,13 +59,16 @@ def problem_data(problem: ReportProblem, times: Mapping[str, Timing]) -> dict[st
     }
 
 
-def folder_data(problem: ReportProblem, files: Mapping[str, str]) -> dict[str, str | list[str]]:
+def folder_data(
+    problem: ReportProblem, files: Mapping[str, str], shared: dict[str, int]
+) -> dict[str, str | int | list[str]]:
     """Return the problem's other files: what `kdrun verify` reads besides the components.
 
-    A text is in a list of its own; a string names the file that has the same text.
+    A text is in a list of its own; a string names the file that has the same text, and a number
+    stands for the text in `shared`, which gets those that are equal in most problems.
     """
     paths = {text: path for path, text in files.items()}
-    folder: dict[str, str | list[str]] = {}
+    folder: dict[str, str | int | list[str]] = {}
     for path in sorted(problem.directory.rglob("*")):
         name = path.relative_to(problem.directory).as_posix()
         if not _is_read_by_verify(name, path) or name in files:
@@ -69,6 +76,9 @@ def folder_data(problem: ReportProblem, files: Mapping[str, str]) -> dict[str, s
         try:
             text = read_text(path)
         except (OSError, UnicodeDecodeError):
+            continue
+        if name == CHECKS_FILE:
+            folder[name] = shared.setdefault(text, len(shared))
             continue
         folder[name] = paths.get(text) or [text]
         paths.setdefault(text, name)
@@ -108,10 +118,10 @@ def _repeated_rows(tree: Tree) -> Iterator[tuple[str, list[Any]]]:
 def _is_read_by_verify(name: str, path: Path) -> bool:
     return (
         path.is_file()
-        and name not in RECORDS
-        and path.name not in STEP_RECORDS
+        and name not in UNREAD_FILES
+        and path.name not in UNREAD_STEP_FILES
         and "__pycache__" not in path.parts
-        and path.suffix in {".py", ".json", ".md"}
+        and path.suffix in {".py", ".json"}
     )
 
 

@@ -78,6 +78,13 @@ function reading({ kernel, x, y }, measured) {
   return `${kernel.name}: ${three(x)} FLOP/B${measured ? speeds : `, ${flops(y)}, ${size(kernel.bytes)}`}`;
 }
 
+// Ticks of a logarithmic axis.
+function powersOfTen(self, axis, low, high) {
+  const [from, to] = [Math.ceil(Math.log10(low)), Math.floor(Math.log10(high))];
+  const step = Math.max(1, Math.ceil((to - from) / 8));
+  return Array.from({ length: Math.max(0, Math.floor((to - from) / step) + 1) }, (_, i) => 10 ** (from + i * step));
+}
+
 async function drawRoofline(chart, points, measured, said, onPick) {
   const peaks = measured ? Object.entries(RUN.roofs.flops_per_s) : [];
   const low = points[0].x / 2, high = points[points.length - 1].x * 2;
@@ -88,14 +95,14 @@ async function drawRoofline(chart, points, measured, said, onPick) {
   const ys = inOrderOf([null, null, ...ridges.map(() => null), ...points.map((point) => point.y)]);
   const roofs = peaks.map(([, peak]) => inOrderOf(xs.map((x) => Math.min(peak, x * RUN.roofs.bytes_per_s))));
   const all = [...points.map((point) => point.y), ...roofs.flat()];
-  const range = [Math.min(...all) / 2, Math.max(...all) * 2];
+  const range = [10 ** Math.floor(Math.log10(Math.min(...all))), 10 ** Math.ceil(Math.log10(Math.max(...all) * 1.2))];
   const drawn = await plot(chart, {
     legend: { show: peaks.length > 0, live: false },
     cursor: { points: { show: false }, drag: { x: false, y: false } },
     scales: { x: { time: false, distr: 3, range: [low, high] }, y: { distr: 3, range } },
     axes: [
-      { label: "intensity, FLOP per byte", values: (self, ticks) => ticks.map((tick) => (tick === null ? "" : `${three(tick)}`)) },
-      { label: measured ? "reached FLOP/s" : "FLOPs", size: 78, values: (self, ticks) => ticks.map((tick) => (tick === null ? "" : flops(tick))) },
+      { label: "intensity, FLOP per byte", splits: powersOfTen, values: (self, ticks) => ticks.map((tick) => (tick === null ? "" : `${three(tick)}`)) },
+      { label: measured ? "reached FLOP/s" : "FLOPs", size: 86, labelGap: 4, splits: powersOfTen, values: (self, ticks) => ticks.map((tick) => (tick === null ? "" : flops(tick).replace(".0 ", " "))) },
     ],
     series: [
       { label: "FLOP/B" },

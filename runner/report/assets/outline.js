@@ -110,10 +110,16 @@ function outline(problem, onSelect) {
     const element = elements.get(shown);
     element.setAttribute("aria-selected", "true");
     element.tabIndex = 0;
-    if (shown !== id) element.querySelector(".author").textContent = `${nodes[id].name} of ${element.dataset.names}`;
+    if (shown !== id) element.querySelector(".author").textContent = `in ${instanceName(id)}`;
     for (let up = element.parentElement.closest('[aria-expanded="false"]'); up; up = up.parentElement.closest('[aria-expanded="false"]')) open(up);
     const row = element.firstChild.getBoundingClientRect(), frame = root.getBoundingClientRect();
     if (row.top < frame.top || row.bottom > frame.bottom) root.scrollTop += row.top - frame.top - frame.height / 3;
+  }
+
+  // "blocks_3", where the item of its equals shows the inside of another.
+  function instanceName(id) {
+    const outer = [...ancestors(nodes, id), id].find((one) => shownFor(problem, one) !== one);
+    return outer === id ? nodes[id].name : outer;
   }
 
   root.addEventListener("keydown", (event) => {

@@ -59,10 +59,10 @@ function gateMarks(gates) {
 
 // The problem's folder as kdrun verify reads it.
 async function downloadFolder(row, number, data) {
-  const [others] = await Promise.all([unpack(`folder-${number}`), library("fflate")]);
+  const [others, shared] = await Promise.all([unpack(`folder-${number}`), unpack("shared"), library("fflate")]);
   const texts = { ...data.files };
-  for (const [name, text] of Object.entries(others || {})) if (Array.isArray(text)) [texts[name]] = text;
-  for (const [name, same] of Object.entries(others || {})) if (!Array.isArray(same)) texts[name] = texts[same];
+  for (const [name, text] of Object.entries(others)) if (typeof text !== "string") texts[name] = Array.isArray(text) ? text[0] : shared[text];
+  for (const [name, same] of Object.entries(others)) if (typeof same === "string") texts[name] = texts[same];
   const nodes = Object.fromEntries(Object.entries(data.nodes).map(([id, node]) => [id, { id, ...node }]));
   const flow = data.flow.map(([from, to, tensor_name, dims, dtype]) => ({ from, to, tensor_name, shape: dims, dtype }));
   texts["decomposition_tree.json"] = `${JSON.stringify({ metadata: data.about, nodes, data_flow: flow }, null, 1)}\n`;
