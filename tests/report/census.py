@@ -1,4 +1,4 @@
-"""A census: as many problems as one likes, each with kernels of its own, from two that are there."""
+"""A census: as many problems as one likes, each with kernels of its own, made of two real ones."""
 
 import hashlib
 from pathlib import Path

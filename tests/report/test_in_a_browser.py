@@ -1,8 +1,6 @@
 """The report in a real Chromium without a window: what a person does with it."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +12,7 @@ from runner.report.subject import find_subject
 from runner.store.manifest_row import Row
 from runner.tree.document import TREE_FILE
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="there is no chromium here: apt-get install chromium"
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def written(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(find_subject(RUN, made), path)
-    return path
-
-
-@pytest.fixture
-def visit(browser: Any, written: Path) -> Iterator[Any]:
-    """Opens the page; afterwards: no error was printed, and nothing was asked of a network."""
-    contexts, trouble = [], []
-
-    def opened(address: str = "", file: Path = written, **options: Any) -> Any:
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("console", lambda said: trouble.append(said.text))
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("request", lambda asked: trouble.append(asked.url) if _outside(asked.url) else None)
-        page.goto(f"file://{file}{address}")
-        page.wait_for_selector("html[data-ready]")
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert trouble == []
-
-
-def _outside(url: str) -> bool:
-    return not url.startswith(("file:", "data:", "blob:"))
+pytestmark = pytest.mark.browser
 
 
 def names(page: Any) -> list[str]:
@@ -146,7 +94,8 @@ def test_a_node_of_the_graph_is_clicked_and_its_edges_say_shapes(visit: Any) -> 
     )
     assert all("fp32" in label for label in found["labels"])
     page.mouse.click(found["x"], found["y"])
-    page.wait_for_function("id => decodeURIComponent(location.hash).endsWith(id)", arg=found["id"])
+    page.wait_for_function("id => decodeURIComponent(location.hash.split('?')[0]).endsWith(id)", arg=found["id"]
+    )
     page.wait_for_selector(".file >> text=level_0_kernel/")
 
 
@@ -154,8 +103,9 @@ def test_the_workloads_lead_to_where_they_are_used(visit: Any) -> None:
     page = visit("#/workloads")
     page.wait_for_selector(".chart canvas")
     assert "unique workloads" in page.inner_text("main")
-    page.locator("summary").first.click()
-    page.locator(".uses a").first.click()
+    page.locator(".opener").first.click()
+    assert "class Model" in page.inner_text(".below .code")
+    page.locator(".below .uses a").first.click()
     page.wait_for_selector(".canvas[data-nodes]")
 
 
@@ -209,8 +159,10 @@ def test_an_unrolled_loop_of_hundreds_of_kernels_is_drawn_and_opened(
     write_page(find_subject(str(output / "level3/mlp"), output), output / "large.html")
     page = visit(file=output / "large.html")
     page.wait_for_selector(".canvas[data-nodes]")
-    assert int(page.get_attribute(".canvas", "data-nodes")) > 1300
-    page.get_by_role("button", name="show 1").click()
-    page.locator('[data-id="step_1299"] > .row').click()
+    assert page.locator(".outline .times >> text=× 1300").is_visible()
+    assert int(page.get_attribute(".canvas", "data-nodes")) < 12
+    page.check("#every")
+    page.wait_for_function("Number(document.querySelector('.canvas').dataset.nodes) > 1300")
+    page.evaluate("location.hash = '#/p/level3/mlp/step_1299'")
     page.wait_for_selector(".where >> text=step_1299")
-    assert page.locator('[data-id="step_1299"]').get_attribute("aria-selected") == "true"
+    assert "in step_1299" in page.inner_text('.outline [aria-selected="true"]')

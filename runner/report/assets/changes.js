@@ -8,7 +8,7 @@ async function changes() {
   const mended = both.filter((p) => p.a.status !== "passed" && p.b.status === "passed");
   const differing = both.filter((p) => p.tree);
   const list = (id, title, some, item) => h("section", { "aria-labelledby": id }, h("h2", { id }, `${title}: ${some.length}`),
-    some.length ? h("ul.changes", {}, some.map((p) => h("li", {}, h("a", { href: problemLink(p.label) }, p.label), " ", item(p)))) : null);
+    some.length ? h("ul.changes", {}, some.map((p) => h("li", {}, h("a", { href: problemLink(p.label) }, p.label), " ", item(p)))) : h("p.dim", {}, "none"));
   const only = (side) => all.problems.filter((p) => !p[side === "a" ? "b" : "a"]).map((p) => p.label);
   const lines = [["a", first], ["b", second]].filter(([side]) => only(side).length)
     .map(([side, run]) => h("p", {}, `Only in ${run.title}: ${only(side).join(", ")}.`));

@@ -1,0 +1,105 @@
+"""Finding things on the page: words, shapes, links, and the questions that people come with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from census import census
+
+from runner.report.page import write_page
+
+pytestmark = pytest.mark.browser
+
+CENSUS = 1500
+
+
+def names(page: Any) -> list[str]:
+    found: list[str] = page.locator("#problems-section tbody td:first-child").all_inner_texts()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("scaled_dot", ["level3/attention_block"]),  # an operation
+        ("linear_384x1152", ["level3/attention_block"]),  # a file
+        ("4x128x384", ["level3/attention_block"]),  # a shape
+        ("4×128×384", ["level3/attention_block"]),
+        ("linear relu", ["level3/mlp"]),
+        ("28x384", []),  # not a shape that is there
+        ("soft level1", ["level1/softmax"]),
+    ],
+)
+def test_problems_are_found_by_operation_file_and_shape(
+    visit: Any, typed: str, found: list[str]
+) -> None:
+    page = visit()
+    page.wait_for_selector("html[data-searchable]")
+    page.fill("#filter", typed)
+    assert names(page) == found
+
+
+def test_a_link_shows_the_filter_and_the_order_again(visit: Any) -> None:
+    page = visit()
+    page.wait_for_selector("html[data-searchable]")
+    page.fill("#filter", "linear")
+    page.get_by_role("combobox", name="Level").select_option("level3")
+    page.locator("#problems-section thead").get_by_role("button", name="kernels").click()
+    address = page.evaluate("location.hash")
+    again = visit(address)
+    assert again.input_value("#filter") == "linear"
+    assert names(again) == names(page) == ["level3/mlp", "level3/attention_block"]
+
+
+def test_a_link_shows_the_open_node_and_the_zoom_again_and_the_tab_says_which(visit: Any) -> None:
+    page = visit("#/p/level3/attention_block")
+    page.wait_for_selector(".canvas[data-nodes]")
+    page.check("#every")
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_function("location.hash.includes('zoom=')")
+    zoom = "document.querySelector('.canvas')._cyreg.cy.zoom().toFixed(2)"
+    again = visit(page.evaluate("location.hash"))
+    again.wait_for_selector(".canvas[data-nodes]")
+    assert again.is_checked("#every")
+    again.wait_for_function(f"{zoom} === '{page.evaluate(zoom)}'")
+    assert again.title() == "level3/attention_block · some-run - kdrun"
+    again.get_by_role("link", name="workloads").click()
+    again.wait_for_function("document.title === 'workloads · some-run - kdrun'")
+
+
+def test_which_models_use_a_workload_and_its_code(visit: Any) -> None:
+    page = visit("#/workloads")
+    page.get_by_role("searchbox").fill("linear_384x1152")
+    page.get_by_role("button", name="linear_384x1152").click()
+    assert page.inner_text(".below .uses") == "level3/attention_block"
+    assert "in_features=384" in page.inner_text(".below .code")
+    page.get_by_role("searchbox").fill("attention_block 4x128x384")
+    assert page.locator("tbody tr .opener").count() >= 3
+
+
+@pytest.mark.long
+def test_a_census_opens_and_is_searched_at_once(visit: Any, made: Path, tmp_path: Path) -> None:
+    write_page(census(made, CENSUS), tmp_path / "census.html")
+    assert (tmp_path / "census.html").stat().st_size < 15e6
+    page = visit(file=tmp_path / "census.html")
+    ready_ms = page.evaluate("performance.now()")
+    page.wait_for_selector("html[data-searchable]")
+    search = """query => {
+      const box = document.querySelector("input[type=search]");
+      const times = [0, 1, 2, 3, 4].map(() => {
+        const started = performance.now();
+        box.value = query;
+        box.dispatchEvent(new Event("input"));
+        document.body.offsetHeight;
+        return performance.now() - started;
+      });
+      return times.sort((a, b) => a - b)[1];
+    }"""
+    took = {query: page.evaluate(search, query) for query in ("linear", "7x128x384", "model_77")}
+    assert names(page) and all("model_77" in name for name in names(page))
+    page.goto(page.url.split("#")[0] + "#/workloads")
+    page.wait_for_selector("text=10,500 unique workloads")
+    took |= {f"of workloads: {query}": page.evaluate(search, query) for query in ("linear", "add")}
+    assert ready_ms < 2000, ready_ms
+    assert max(took.values()) < 50, json.dumps(took)
