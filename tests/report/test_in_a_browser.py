@@ -94,7 +94,8 @@ def test_a_node_of_the_graph_is_clicked_and_its_edges_say_shapes(visit: Any) -> 
     )
     assert all("fp32" in label for label in found["labels"])
     page.mouse.click(found["x"], found["y"])
-    page.wait_for_function("id => decodeURIComponent(location.hash.split('?')[0]).endsWith(id)", arg=found["id"]
+    page.wait_for_function(
+        "id => decodeURIComponent(location.hash.split('?')[0]).endsWith(id)", arg=found["id"]
     )
     page.wait_for_selector(".file >> text=level_0_kernel/")
 

@@ -97,7 +97,8 @@ def test_a_census_opens_and_is_searched_at_once(visit: Any, made: Path, tmp_path
       return times.sort((a, b) => a - b)[1];
     }"""
     took = {query: page.evaluate(search, query) for query in ("linear", "7x128x384", "model_77")}
-    assert names(page) and all("model_77" in name for name in names(page))
+    assert names(page)
+    assert all("model_77" in name for name in names(page))
     page.goto(page.url.split("#")[0] + "#/workloads")
     page.wait_for_selector("text=10,500 unique workloads")
     took |= {f"of workloads: {query}": page.evaluate(search, query) for query in ("linear", "add")}

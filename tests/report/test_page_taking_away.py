@@ -1,8 +1,6 @@
 """Taking things away from the page: files, a folder, tables, pictures."""
 
 import csv
-import json
-import shutil
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
@@ -60,6 +58,6 @@ def test_a_folder_is_saved_and_kdrun_verifies_it(visit: Any, made: Path, tmp_pat
     page.wait_for_selector(".canvas[data-nodes]")
     zipfile.ZipFile(saved(page, "folder as zip", tmp_path)).extractall(tmp_path)
     assert Tree.read(tmp_path / "mlp").nodes == Tree.read(made / "level3/mlp").nodes
-    result = verify(tmp_path / "mlp", Settings(trials=1)).result
+    record = verify(tmp_path / "mlp", Settings(trials=1)).record
     close_fork_server()
-    assert result.status == "passed", result.reason
+    assert record.status == "passed", record.reason
