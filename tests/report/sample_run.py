@@ -15,7 +15,7 @@ RUN = "some-run"
 def write_run(output: Path, *, state: str = "finished", **changed: object) -> Manifest:
     """A manifest over what is there."""
     rows = []
-    for label in TAKEN_APART:
+    for label in () if "rows" in changed else TAKEN_APART:
         result = ProblemResult.from_directory(output / label)
         digest = sha256_of(output / label / RESULT_FILE)
         rows.append(Row.from_result(result, attempts=1, result_sha256=digest, node="here"))
