@@ -160,7 +160,7 @@ def test_an_unrolled_loop_of_hundreds_of_kernels_is_drawn_and_opened(
     write_page(find_subject(str(output / "level3/mlp"), output), output / "large.html")
     page = visit(file=output / "large.html")
     page.wait_for_selector(".canvas[data-nodes]")
-    assert page.locator(".outline .times >> text=× 1300").is_visible()
+    assert page.locator(".outline .times >> text=× 1301").is_visible()
     assert int(page.get_attribute(".canvas", "data-nodes")) < 12
     page.check("#every")
     page.wait_for_function("Number(document.querySelector('.canvas').dataset.nodes) > 1300")

@@ -58,11 +58,11 @@ def test_a_link_shows_the_open_node_and_the_zoom_again_and_the_tab_says_which(vi
     page.check("#every")
     page.get_by_role("button", name="Zoom in").click()
     page.wait_for_function("location.hash.includes('zoom=')")
-    zoom = "document.querySelector('.canvas')._cyreg.cy.zoom().toFixed(2)"
+    zoom = "document.querySelector('.canvas')._cyreg.cy.zoom()"
     again = visit(page.evaluate("location.hash"))
     again.wait_for_selector(".canvas[data-nodes]")
     assert again.is_checked("#every")
-    again.wait_for_function(f"{zoom} === '{page.evaluate(zoom)}'")
+    again.wait_for_function(f"Math.abs({zoom} - {page.evaluate(zoom)}) < 0.01")
     assert again.title() == "level3/attention_block · some-run - kdrun"
     again.get_by_role("link", name="workloads").click()
     again.wait_for_function("document.title === 'workloads · some-run - kdrun'")
@@ -80,27 +80,34 @@ def test_which_models_use_a_workload_and_its_code(visit: Any) -> None:
 
 @pytest.mark.long
 def test_a_census_opens_and_is_searched_at_once(visit: Any, made: Path, tmp_path: Path) -> None:
+    """Times are CPU time of the main thread, which other work of the machine leaves alone."""
     write_page(census(made, CENSUS), tmp_path / "census.html")
     assert (tmp_path / "census.html").stat().st_size < 15e6
-    page = visit(file=tmp_path / "census.html")
-    ready_ms = page.evaluate("performance.now()")
+    page = visit()
+    metrics = page.context.new_cdp_session(page)
+    metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def cpu_ms() -> float:
+        rows = metrics.send("Performance.getMetrics")["metrics"]
+        return 1000 * next(row["value"] for row in rows if row["name"] == "TaskDuration")
+
+    def search_ms(query: str) -> float:
+        before = cpu_ms()
+        page.fill("input[type=search]", query)
+        page.evaluate("document.body.offsetHeight")
+        return cpu_ms() - before
+
+    before = cpu_ms()
+    page.goto(f"file://{tmp_path / 'census.html'}")
+    page.wait_for_selector("html[data-ready]")
+    ready_ms = cpu_ms() - before
     page.wait_for_selector("html[data-searchable]")
-    search = """query => {
-      const box = document.querySelector("input[type=search]");
-      const times = [0, 1, 2, 3, 4].map(() => {
-        const started = performance.now();
-        box.value = query;
-        box.dispatchEvent(new Event("input"));
-        document.body.offsetHeight;
-        return performance.now() - started;
-      });
-      return times.sort((a, b) => a - b)[1];
-    }"""
-    took = {query: page.evaluate(search, query) for query in ("linear", "7x128x384", "model_77")}
+    queries = ("linear", "7x128x384", "model_77")
+    took = {query: min(search_ms(query) for _ in range(3)) for query in queries}
     assert names(page)
     assert all("model_77" in name for name in names(page))
     page.goto(page.url.split("#")[0] + "#/workloads")
     page.wait_for_selector("text=10,500 unique workloads")
-    took |= {f"of workloads: {query}": page.evaluate(search, query) for query in ("linear", "add")}
+    took |= {f"{query}!": min(search_ms(query) for _ in range(3)) for query in ("linear", "add")}
     assert ready_ms < 2000, ready_ms
     assert max(took.values()) < 50, json.dumps(took)

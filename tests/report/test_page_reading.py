@@ -103,8 +103,7 @@ def test_equal_neighbours_are_one_item_and_one_box(stack: Any) -> None:
     assert page.locator('.outline [aria-level="2"]').count() == 2
     assert page.get_attribute(".canvas", "data-nodes") == "4"
     inner = stack("/layers_3")
-    assert "in layers_3" not in inner.inner_text(".outline")
-    assert "layers_3" in inner.inner_text('.outline [aria-selected="true"]')
+    assert "in layers_3" in inner.inner_text('.outline [aria-selected="true"]')
 
 
 def test_code_begins_with_code_and_can_be_wide(stack: Any) -> None:
@@ -144,6 +143,7 @@ def test_the_graph_is_full_screen_and_the_wheel_scrolls_unless_ctrl_is_held(stac
     page.mouse.move(canvas["x"] + 200, canvas["y"] + 200)
     page.mouse.wheel(0, 150)
     page.wait_for_function("window.scrollY > 100")
+    page.wait_for_timeout(400)  # While the page scrolls, Cytoscape does not zoom.
     assert page.evaluate(zoom) == before
     page.keyboard.down("Control")
     page.mouse.wheel(0, -150)
@@ -177,7 +177,7 @@ def test_times_stand_where_people_look(stack: Any, output: Path) -> None:
     page.wait_for_selector(".file >> text=level_0_kernel/")
     assert "of the problem's time" in page.inner_text(".details dl")
     assert "/s" in page.inner_text(".details dl")
-    table = page.locator(".kernels table")
+    table = page.get_by_role("table", name="Kernels")
     assert "of time" in table.inner_text()
     assert "of FLOPs" in table.inner_text()
     page.wait_for_selector(".kernels .chart[data-points]")
