@@ -48,7 +48,7 @@ function kernelsSection(problem, label) {
     return { name, right: true, wide, value: part(key), cell: (k) => barred(percent(part(key)(k)), part(key)(k) / most) };
   };
   const columns = [
-    { name: "kernel", value: (k) => k.name, cell: (k) => h("a", { href: problemLink(label, k.id) }, k.name) },
+    { name: "kernel", value: (k) => k.name, cell: (k) => h("a", { href: problemLink(label, k.id) }, breakable(k.name)) },
     { name: "operation", wide: true, value: (k) => k.operation },
     { name: "uses", right: true, value: (k) => k.instances },
     { name: "FLOPs", right: true, wide: true, value: (k) => k.flops, cell: (k) => flops(k.flops) },

@@ -48,7 +48,7 @@ function outline(problem, onSelect) {
     const row = h("div.row", {},
       h("span.twist", { "aria-hidden": "true" }, below.length ? "▸" : ""),
       node ? levelMark(node.level) : null,
-      h("span.name", {}, name),
+      h("span.name", {}, breakable(name)),
       ids && ids.length > 1 ? h("span.times", { title: `${ids.length} in a row, equal but for their weights` }, `× ${ids.length}`) : null,
       h("span.author", {}, names));
     const element = h("li", {

@@ -71,7 +71,7 @@ function problemColumns(rows) {
   const most = (key) => Math.max(1e-9, ...rows.map((row) => row[key] || 0));
   const [longest, largest, heaviest] = [most("seconds"), most("memory"), most("kernel_s")];
   return [
-    { name: "problem", value: (r) => r.label, cell: (r) => h("a", { href: problemLink(r.label) }, r.level === "custom" ? r.name : r.label) },
+    { name: "problem", value: (r) => r.label, cell: (r) => h("a", { href: problemLink(r.label) }, breakable(r.level === "custom" ? r.name : r.label)) },
     { name: "status", value: (r) => STATUSES.indexOf(r.status), csv: (r) => r.status, cell: (r) => [badge(r.status),
       r.health.length || r.missing ? h("span.mind", { title: [r.missing, ...r.health].filter(Boolean).join("\n") }, "mind") : null] },
     { name: "kernels", right: true, value: (r) => r.kernels },

@@ -47,7 +47,7 @@ function factsOf(row, data) {
     fact("parameters, buffers", `${parameters.toLocaleString("en")}`),
     fact("work", `${flops(nodes.root.flops)}, ${size(work.bytes)} moved`),
     work.time ? fact("time of its kernels", `${work.untimed ? "≥ " : ""}${seconds(work.time)}`) : null,
-    fact(work.time ? "slowest kernel" : "heaviest kernel", h("a", { href: problemLink(row.label, top.id) }, top.name), ` ${percent(part)} of ${work.time ? "time" : "FLOPs"}`),
+    fact(work.time ? "slowest kernel" : "heaviest kernel", h("a", { href: problemLink(row.label, top.id) }, breakable(top.name)), ` ${percent(part)} of ${work.time ? "time" : "FLOPs"}`),
     fact("parts", h("span.counts", {}, LEVELS.filter((level) => about.by_level[level]).map((level) => h("span.count", {}, levelMark(level), ` ${about.by_level[level]}`)), several(about.kernel_instances, "instance"))),
     fact("taken apart", `on ${about.capture} tensors, ${about.mode} mode, ${seconds(row.seconds)}${row.memory ? `, ${size(row.memory)}` : ""}`));
 }

@@ -33,7 +33,7 @@ function table({ caption, columns, rows, order, open, key, file }) {
     return lines.get(row);
   }
   function opener(row, column) {
-    const button = h("button.opener", { type: "button", "aria-expanded": "false" }, column.value(row));
+    const button = h("button.opener", { type: "button", "aria-expanded": "false" }, breakable(column.value(row)));
     let below = null;
     button.addEventListener("click", async () => {
       const opened = button.getAttribute("aria-expanded") !== "true";
