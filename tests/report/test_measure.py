@@ -2,15 +2,23 @@
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from runner.cli import cli, reports
+from runner.errors import StoreError
 from runner.report import stopwatch
-from runner.report.catalogue import choose_workloads, collect_workloads
+from runner.report.catalogue import Roofs, choose_workloads, collect_workloads
 from runner.report.measure import measure
+from runner.report.measurements import (
+    MeasuredWorkload,
+    Measurements,
+    read_measurements,
+    with_measurements,
+)
 from runner.report.subject import find_subject
 
 pytestmark = pytest.mark.long
@@ -45,12 +53,12 @@ def test_a_slow_kernel_is_not_repeated_for_ever(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_real_workloads_are_timed_and_sorted_by_time(
-    made: Path, monkeypatch: pytest.MonkeyPatch
+    output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reports, "SAY_EVERY_S", 0)
     done = CliRunner().invoke(
         cli,
-        ["workloads", str(made / "level3/mlp"), "--measure", "--json"],
+        ["workloads", str(output / "level3/mlp"), "--measure", "--json"],
         standalone_mode=False,
     )
     assert done.exception is None, done.exception
@@ -58,7 +66,16 @@ def test_real_workloads_are_timed_and_sorted_by_time(
     assert told["by"] == "time"
     count = len(told["workloads"])
     lines = [f"measured {number} of {count}" for number in range(1, count + 1)]
-    assert done.stderr.splitlines() == lines
+    kept = output / "level3/mlp/measurements.json"
+    assert done.stderr.splitlines() == [*lines, f"{kept}: kdrun report shows them"]
+    again = with_measurements(
+        collect_workloads(find_subject(str(output / "level3/mlp"), output)),
+        read_measurements(kept.parent),
+    )
+    assert {row.id: row.timing.median_s for row in again.workloads if row.timing} == {
+        row["id"]: row["timing"]["median_s"] for row in told["workloads"]
+    }
+    assert told["roofs"]["bytes_per_s"] > 0
     assert told["measured_on"]
     assert all(row["timing"]["runs"] >= 3 for row in told["workloads"])
     total = sum(row["timing"]["median_s"] * row["instances"] for row in told["workloads"])
@@ -92,4 +109,28 @@ def test_the_component_files_are_not_changed_by_measuring(made: Path, tmp_path: 
     copy = shutil.copytree(made / "level1/softmax", tmp_path / "softmax")
     before = sorted(p.relative_to(copy) for p in copy.rglob("*"))
     CliRunner().invoke(cli, ["workloads", str(copy), "--measure"], standalone_mode=False)
-    assert sorted(p.relative_to(copy) for p in copy.rglob("*")) == before
+    after = sorted(p.relative_to(copy) for p in copy.rglob("*"))
+    assert after == sorted([*before, Path("measurements.json")])
+
+
+def test_times_of_another_device_replace_and_of_the_same_are_kept(tmp_path: Path) -> None:
+    def measured(device: str, name: str) -> Measurements:
+        row = MeasuredWorkload(id=name, mode="eval", name=name, untimed="for a test")
+        roofs = Roofs(flops_per_s={"float32": 1e9}, bytes_per_s=1e9)
+        now = datetime.now(UTC)
+        return Measurements(
+            device=device, measured=now, kdrun_version="0", roofs=roofs, workloads=[row]
+        )
+
+    def ids(document: Measurements) -> set[str]:
+        return {row.id for row in document.workloads}
+
+    older = measured("here", "a")
+    assert ids(older.updated_by(measured("here", "b"))) == {"a", "b"}
+    assert ids(older.updated_by(measured("there", "b"))) == {"b"}
+
+
+def test_measurements_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "measurements.json").write_text("{")
+    with pytest.raises(StoreError, match="not readable measurements"):
+        read_measurements(tmp_path)
