@@ -58,6 +58,6 @@ def test_a_folder_is_saved_and_kdrun_verifies_it(visit: Any, made: Path, tmp_pat
     page.wait_for_selector(".canvas[data-nodes]")
     zipfile.ZipFile(saved(page, "folder as zip", tmp_path)).extractall(tmp_path)
     assert Tree.read(tmp_path / "mlp").nodes == Tree.read(made / "level3/mlp").nodes
-    record = verify(tmp_path / "mlp", Settings(trials=1)).record
+    answer = verify(tmp_path / "mlp", Settings(trials=1)).answer
     close_fork_server()
-    assert record.status == "passed", record.reason
+    assert answer.status == "passed", answer

@@ -50,7 +50,7 @@ function outline(problem, onSelect) {
       node ? levelMark(node.level) : null,
       h("span.name", {}, breakable(name)),
       ids && ids.length > 1 ? h("span.times", { title: `${ids.length} in a row, equal but for their weights` }, `× ${ids.length}`) : null,
-      h("span.author", {}, names));
+      h("span.author", {}, breakable(names)));
     const element = h("li", {
       role: "treeitem", "aria-level": depth, "aria-selected": node ? "false" : undefined, tabindex: "-1",
       "aria-expanded": below.length ? "false" : undefined,
@@ -105,7 +105,7 @@ function outline(problem, onSelect) {
     for (const element of root.querySelectorAll('[aria-selected="true"]')) {
       element.setAttribute("aria-selected", "false");
       element.tabIndex = -1;
-      element.querySelector(".author").textContent = element.dataset.names;
+      element.querySelector(".author").replaceChildren(...breakable(element.dataset.names));
     }
     const element = elements.get(shown);
     element.setAttribute("aria-selected", "true");
