@@ -60,12 +60,15 @@ def system_paths() -> list[Path]:
     return [*(Path("/", name) for name in _SYSTEM_PATHS), *sorted(roots)]
 
 
-def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
+def confine(
+    folder: Path, readable: Iterable[Path] | None, *, has_compilers: bool = False
+) -> bool:
     """Restrict this process and its later children for good; return whether the kernel does so.
 
     They may write to `folder` and /dev/null, and read `readable`, or everything if that is None.
     They have no network and reach no processes but their own. If `readable` is not None, they
-    cannot change owners, modes and times of files either, nor leave their process group.
+    cannot change owners, modes and times of files either, nor leave their process group, unless
+    `has_compilers`: compilers do that.
     """
     if sys.platform != "linux":
         return False
@@ -90,7 +93,7 @@ def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     confined = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
-    _install_filter(libc, component=readable is not None)
+    _install_filter(libc, component=readable is not None and not has_compilers)
     return confined
 
 
