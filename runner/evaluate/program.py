@@ -55,13 +55,15 @@ class ProgramFile:
     training: bool = False
     compiled: bool = False
     """Whether it runs under torch.compile."""
+    is_solution: bool = False
+    """Whether it is somebody else's. Solutions share a folder for what their compilers keep."""
 
 
 class ProgramServer:
     """The process that forks for each program and never runs one itself."""
 
     def __init__(self, folder: Path, threads: int) -> None:
-        """`folder`: where each program gets a folder of its own."""
+        """`folder`: where programs are copied to, and may write."""
         self._folder, self._threads, self._count = folder, threads, 0
         own_end, server_end = socket.socketpair()
         environment = {n: os.environ[n] for n in _SEARCHED_VARIABLES if n in os.environ}
@@ -97,16 +99,17 @@ class ProgramServer:
     def start(self, file: ProgramFile) -> Iterator["Program"]:
         """Start a program, and import its file; ProgramError if that fails.
 
-        The file is copied to a folder of its own: it cannot read what lies beside it.
+        The file is copied, so that it cannot read what lies beside it.
         """
         self._count += 1
-        folder = self._folder / f"program_{self._count}"
-        (folder / "file").mkdir(parents=True)
-        copy = folder / "file" / file.path.name
+        writable = self._folder / ("solutions" if file.is_solution else "components")
+        folder = writable / f"program_{self._count}"
+        folder.mkdir(parents=True)
+        copy = folder / file.path.name
         shutil.copy(file.path, copy)
         own_end, program_end = socket.socketpair()
         request = {
-            "folder": str(folder),
+            "writable": str(writable),
             "file": str(copy),
             "class": file.class_name,
             "training": file.training,
@@ -134,10 +137,10 @@ class Program:
         self._memory = Memory()
         self._is_warm = False
 
-    def build(self) -> None:
-        """Build its model anew."""
+    def build(self, seed: int | None = None) -> None:
+        """Build its model anew, from a seed."""
         self._is_warm = False
-        seed = secrets.randbelow(1 << 30)
+        seed = secrets.randbelow(1 << 30) if seed is None else seed
         self.request("build", [self.file.arguments, seed], timeout_s=COMPILE_TIMEOUT_S)
 
     def load_weights(self, weights: Mapping[str, torch.Tensor]) -> None:

@@ -2,8 +2,8 @@
 
 A judge starts it as `python -P -` with this text on standard input, followed by the texts of
 shared_memory.py, wire_format.py, sandbox.py and nested_values.py. It reads requests from a socket.
-Each program runs in a fork that may write to its own folder alone, and that answers over a socket
-which comes with the request. The judge holds the expected values and the clock.
+Each program runs in a fork that may write to one folder alone, and that answers over a socket which
+comes with the request. The judge holds the expected values and the clock.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ _CACHE_VARIABLES = {
     "TORCH_EXTENSIONS_DIR": "extensions",
     "TRITON_CACHE_DIR": "triton",
 }
-"""Maps variables to folders of a program's own, in which compilers keep files."""
+"""Maps variables to folders in the writable one, in which compilers keep files."""
 _SET_CHILD_SUBREAPER = 36
 _Tools = dict[str, Any]
 
@@ -75,16 +75,16 @@ def _end_children(programs: set[int]) -> None:
 
 def _run_program(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
     """Answer one program's requests until the judge has no more, and exit."""
-    folder = Path(request["folder"])
+    writable = Path(request["writable"])
     with contextlib.suppress(BaseException):
         for variable, name in _CACHE_VARIABLES.items():
-            (folder / name).mkdir(parents=True, exist_ok=True)
-            os.environ[variable] = str(folder / name)
+            (writable / name).mkdir(parents=True, exist_ok=True)
+            os.environ[variable] = str(writable / name)
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # Otherwise a pool of processes starts.
-        os.chdir(folder)
+        os.chdir(Path(request["file"]).parent)
         torch.set_num_threads(request["threads"])
         readable = [Path(path) for path in request["readable"]]
-        tools["confine"](folder, readable, has_compilers=True)
+        tools["confine"](writable, readable, has_compilers=True)
         program = _Program(request, tools)
         while True:
             message, files = answers.receive()
@@ -121,7 +121,7 @@ class _Program:
         self._forward: Callable[..., Any] = _forward_nothing
         self._batch: list[tuple[Any, Any]] = []
         self._outputs: list[Any] = []
-        self._flush_buffer = torch.zeros(request["flush_bytes"] // 8, dtype=torch.int64)
+        self._flush_buffer = torch.empty(0, dtype=torch.int64)
 
     def handle(self, message: dict[str, Any], files: list[Any]) -> tuple[dict[str, Any], list[Any]]:
         """Return the answer to one message, with its files."""
@@ -221,6 +221,9 @@ class _Program:
         else:
             self._batch = [(_copy_nested(args), _copy_nested(kwargs)) for args, kwargs in batch]
         gc.collect()
+        if not self._flush_buffer.numel():
+            count = self._request["flush_bytes"] // self._flush_buffer.element_size()
+            self._flush_buffer = torch.zeros(count, dtype=torch.int64)
         self._flush_buffer += 1
 
     def _run_batch(self, seed: int) -> None:
