@@ -265,7 +265,9 @@ def make_reference(module: Any, training: bool) -> Reference:
     return Reference(model, to_double(model))
 
 
-def draw_model(problem: Any, training: bool, *, vary: bool) -> tuple[nn.Module, Inputs, Weights, int]:
+def draw_model(
+    problem: Any, training: bool, *, vary: bool
+) -> tuple[nn.Module, Inputs, Weights, int]:
     """Return the original with weights and inputs of a secret seed, which is returned, too."""
     seed = secret_seed()
     seed_generators(seed)
@@ -275,5 +277,3 @@ def draw_model(problem: Any, training: bool, *, vary: bool) -> tuple[nn.Module, 
     seed_generators(seed + 1)
     inputs = problem.get_inputs()
     return model, inputs, {n: t.clone() for n, t in weights_by_name(model).items()}, seed
-
-

@@ -108,9 +108,7 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
         problem=f"{tree.metadata.source_level}/{request.directory.resolve().name}",
         source_sha256=tree.metadata.source_sha256,
         kdrun_version=__version__,
-        machine=Machine(
-            processor=_processor(), threads=request.threads, torch=torch.__version__
-        ),
+        machine=Machine(processor=_processor(), threads=request.threads, torch=torch.__version__),
         started=started,
         seconds=round(time.monotonic() - began, 2),
         forward_seconds=round(work.forward_s, 3),
@@ -198,7 +196,7 @@ class _Work:
                 measures = self._measure_solution(judge)
             except (ProgramError, WrongOutput) as error:
                 wrong = isinstance(error, WrongOutput)
-                verdict = ("wrong" if wrong else "broken", f"{error} (while it was measured)")
+                verdict = ("wrong" if wrong else "broken", str(error))
         return SolutionEvaluation(
             name=solution.name,
             level=solution.level,
@@ -348,4 +346,3 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
     return names[0] if names else platform.machine()
-

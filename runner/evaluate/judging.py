@@ -168,4 +168,3 @@ def have_same_bits(first: Any, second: Any) -> bool:
 
 def _equal_with_nan(first: torch.Tensor, second: torch.Tensor) -> bool:
     return bool(((first == second) | ((first != first) & (second != second))).all())
-

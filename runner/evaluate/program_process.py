@@ -168,9 +168,7 @@ class _Program:
         if model_class is None:
             raise AttributeError(f"no class {self._request['class']}")
         _seed_generators(seed)
-        model = (
-            model_class(**arguments) if isinstance(arguments, dict) else model_class(*arguments)
-        )
+        model = model_class(**arguments) if isinstance(arguments, dict) else model_class(*arguments)
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"{self._request['class']} is not an nn.Module")
         self._model = model.train(self._request["training"])

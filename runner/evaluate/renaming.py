@@ -45,7 +45,7 @@ class _Collector(ast.NodeVisitor):
         """Local names of the functions around the visited node."""
         self._in_text = False
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802  (the name is Python's)
+    def visit_Name(self, node: ast.Name) -> None:
         if self._is_global(node.id):
             new = self._names[node.id]
             if self._in_text:
@@ -53,7 +53,7 @@ class _Collector(ast.NodeVisitor):
             else:
                 self._add(node, new)
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:  # noqa: N802
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Write the whole text anew: before Python 3.12 names in it have no positions."""
         used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and self._is_global(n.id)}
         if not used or self._in_text:
@@ -64,13 +64,12 @@ class _Collector(ast.NodeVisitor):
         self._in_text = False
         self._add(node, ast.unparse(node))
 
-    def visit_Global(self, node: ast.Global) -> None:  # noqa: N802
-        if renamed := [name for name in node.names if name in self._names]:
-            del renamed
+    def visit_Global(self, node: ast.Global) -> None:
+        if any(name in self._names for name in node.names):
             names = ", ".join(self._names.get(name, name) for name in node.names)
             self._add(node, f"global {names}")
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._rename_definition(node, "class")
         for part in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(part)
@@ -84,13 +83,13 @@ class _Collector(ast.NodeVisitor):
                 self.visit(statement)
                 self._scopes.pop()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self._visit_function(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         self._visit_function(node)
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         self._visit_function(node)
 
     def _visit_function(self, node: _Function, *, is_method: bool = False) -> None:
@@ -111,7 +110,10 @@ class _Collector(ast.NodeVisitor):
         body: list[ast.stmt] | list[ast.expr]
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
         declared = {
-            name for part in body for n in ast.walk(part) if isinstance(n, ast.Global)
+            name
+            for part in body
+            for n in ast.walk(part)
+            if isinstance(n, ast.Global)
             for name in n.names
         }
         self._scopes.append((set(_bound_names(body)) | {p.arg for p in parameters}) - declared)

@@ -6,11 +6,11 @@ and the solutions. `ModelNew` builds `Model` first, so that it draws the same we
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runner.evaluate.places import Builder, Place
+from runner.evaluate.places import Builder, Place, get_arguments
 from runner.evaluate.renaming import global_names, rename_globals
 from runner.evaluate.solutions import CLASS, Solution
 from runner.untrusted_files import read_text
@@ -24,7 +24,8 @@ WEIGHTS = {
 }
 
 # Path of a part -> the function that packs its weights.
-CONVERSIONS = {%(conversions)s}
+CONVERSIONS = {
+%(conversions)s}
 
 
 def find_tensor(model, name):
@@ -91,16 +92,26 @@ class _Writer:
         for statement in tree.body:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 mapping |= self._add_import(statement, suffix, names)
-        body = _cut_statements(text, tree)
+        body = _cut_statements(text, tree, _TEST_FUNCTIONS)
         self.sections.append(rename_globals(body, {k: v for k, v in mapping.items() if k != v}))
         return mapping
 
-    def choose(self, name: str, suffix: str) -> str:
+    def add_problem(self, text: str) -> None:
+        """Add the problem's own definitions, with its get_inputs()."""
+        tree = ast.parse(text)
+        for statement in tree.body:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                self._add_import(statement, "", {})
+        self.sections.append(_cut_statements(text, tree, dropped_functions=set()))
+
+    def choose(self, name: str, suffix: str = "") -> str:
         """Return a name that nothing else in the file has, and take it."""
         candidate, number = name, 1
         while candidate in self.taken:
+            candidate = f"{name}_{suffix}{number if number > 1 else ''}".rstrip("_")
             number += 1
-            candidate = f"{name}_{suffix}" if number == 2 else f"{name}_{suffix}_{number}"
+            if not suffix:
+                candidate = f"{name}{number}"
         self.taken.add(candidate)
         return candidate
 
@@ -115,7 +126,8 @@ class _Writer:
             is_submodule = isinstance(statement, ast.Import) and "." in alias.name
             key = alias.name if is_submodule and not alias.asname else bound
             text = _format_import(statement, alias)
-            if self.imports.get(key, text) != text or (key not in self.imports and bound in self.taken and not is_submodule):
+            is_taken = key not in self.imports and bound in self.taken and not is_submodule
+            if is_taken or self.imports.get(key, text) != text:
                 key = renamed[bound] = self.choose(bound, suffix)
                 copy = ast.alias(alias.name, key)
                 text = _format_import(statement, copy)
@@ -134,10 +146,8 @@ def write_model(
     chosen = {solution.component: solution for solution in solutions}
     original = read_text(builder.directory / "original.py")
     writer = _Writer({CLASS, "WEIGHTS", "CONVERSIONS", "find_tensor", "convert_weights"})
-    own_names = global_names(ast.parse(original))
-    writer.taken |= own_names
-    writer.add_file(original, "of_problem", {name: name for name in own_names | {"Model"}})
-    writer.sections[-1] = _with_test_functions(original)
+    writer.taken |= global_names(ast.parse(original))
+    writer.add_problem(original)
     classes: dict[str, str] = {}
     converters: dict[str, str] = {}
     used = {place.component for place in places}
@@ -146,10 +156,12 @@ def write_model(
         if component in chosen:
             text, class_name = read_text(chosen[component].file), CLASS
         elif component in refactored:
-            text, class_name = read_text(builder.steps[component] / "refactored.py"), "RefactoredModel"
+            text = read_text(builder.steps[component] / "refactored.py")
+            class_name = "RefactoredModel"
         else:
             text, class_name = read_text(builder.directory / component), "Model"
-        new_name = writer.choose(_camel_case(stem) + ("New" if component in chosen else ""), stem)
+        kind = "New" if component in chosen else "Part"
+        new_name = writer.choose(_camel_case(stem) + kind)
         names = {class_name: new_name}
         if component in refactored and component not in chosen:
             names |= _list_children(text, classes)
@@ -171,35 +183,32 @@ def _format_file(
 ) -> str:
     weights, conversions = [], []
     nodes = builder.tree.nodes
-    for place in dict((place.module_path, place) for place in reversed(places)).values():
+    for place in {place.module_path: place for place in reversed(places)}.values():
         if place.component in refactored and place.component not in chosen:
             continue
         node = nodes[place.node]
         names = {name: node.weight_map.get(name, name) for name in node.weight_shapes}
         if names:
-            items = "".join(f"        {name!r}: {source!r},\n" for name, source in names.items())
-            weights.append(f"    {place.module_path!r}: {{\n{items}    }},")
+            items = "".join(f'        "{name}": "{source}",\n' for name, source in names.items())
+            weights.append(f'    "{place.module_path}": {{\n{items}    }},')
         if place.component in converters:
-            conversions.append(f"{place.module_path!r}: {converters[place.component]}")
+            conversions.append(f'    "{place.module_path}": {converters[place.component]},\n')
     root = builder.tree.root.path
     arguments = _format_arguments(builder, root) if root not in refactored else ""
     model = _MODEL % {
         "weights": "\n".join(reversed(weights)),
-        "conversions": ", ".join(reversed(conversions)),
+        "conversions": "".join(reversed(conversions)),
         "root": f"{classes[Path(root).stem]}({arguments})",
     }
-    model = model.replace('"', '"')
     body = "\n\n\n".join(section.strip("\n") for section in [*writer.sections, model])
-    lines = [f"- {solution.name}" for solution in chosen.values()]
-    title = f'"""{builder.tree.metadata.model_name} with better parts, written by kdrun evaluate.\n\n'
-    head = title + "\n".join(lines) + '\n"""\n'
+    lines = "\n".join(f"- {solution.name}" for solution in chosen.values())
+    name = builder.directory.resolve().name
+    head = f'"""{name} with better parts, written by kdrun evaluate:\n\n{lines}\n"""\n'
     return f"{head}\n{_format_imports(writer.imports, body)}\n\n\n{body}\n"
 
 
 def _format_arguments(builder: Builder, component: str) -> str:
     """Return the arguments of a component's class as code."""
-    from runner.evaluate.places import get_arguments
-
     arguments = get_arguments(builder.load_component(component))
     if isinstance(arguments, dict):
         return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
@@ -217,7 +226,7 @@ def _format_imports(imports: Mapping[str, str], body: str) -> str:
 
 def _import_key(text: str) -> tuple[bool, str]:
     module = text.split()[1]
-    return module.partition(".")[0] == "torch", module + text
+    return module.partition(".")[0] == "torch", f"{module} {text}"
 
 
 def _format_import(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
@@ -236,13 +245,13 @@ def _list_children(text: str, classes: Mapping[str, str]) -> dict[str, str]:
     return names
 
 
-def _cut_statements(text: str, tree: ast.Module) -> str:
-    """Return a file's text without its docstring, imports and tests."""
+def _cut_statements(text: str, tree: ast.Module, dropped_functions: Collection[str]) -> str:
+    """Return a file's text without its docstring, imports, main block and these functions."""
     lines: list[str | None] = list(text.splitlines())
     for n, statement in enumerate(tree.body):
         is_docstring = n == 0 and ast.get_docstring(tree) is not None
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
-        is_test = isinstance(statement, ast.FunctionDef) and statement.name in _TEST_FUNCTIONS
+        is_test = isinstance(statement, ast.FunctionDef) and statement.name in dropped_functions
         if is_docstring or is_import or is_test or _is_main_block(statement):
             decorators = getattr(statement, "decorator_list", [])
             first = min([statement.lineno, *(d.lineno for d in decorators)])
@@ -250,15 +259,6 @@ def _cut_statements(text: str, tree: ast.Module) -> str:
                 lines[row] = None
     kept = "\n".join(line for line in lines if line is not None)
     return re.sub(r"\n{4,}", "\n\n\n", kept).strip("\n") + "\n"
-
-
-def _with_test_functions(text: str) -> str:
-    """Return the problem's own text without docstring, imports and main block."""
-    tree = ast.parse(text)
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name in _TEST_FUNCTIONS:
-            statement.name = f"{statement.name}_"  # _cut_statements keeps it under another name
-    return _cut_statements(text, tree)
 
 
 def _is_main_block(statement: ast.stmt) -> bool:

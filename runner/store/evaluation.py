@@ -1,4 +1,4 @@
-"""Defines `evaluation.json`: whether solutions are right, how fast they are, and for which model."""
+"""Defines `evaluation.json`: whether solutions are right, and how fast they are."""
 
 from datetime import datetime
 from pathlib import Path

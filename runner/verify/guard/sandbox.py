@@ -60,9 +60,7 @@ def system_paths() -> list[Path]:
     return [*(Path("/", name) for name in _SYSTEM_PATHS), *sorted(roots)]
 
 
-def confine(
-    folder: Path, readable: Iterable[Path] | None, *, has_compilers: bool = False
-) -> bool:
+def confine(folder: Path, readable: Iterable[Path] | None, *, has_compilers: bool = False) -> bool:
     """Restrict this process and its later children for good; return whether the kernel does so.
 
     They may write to `folder` and /dev/null, and read `readable`, or everything if that is None.
