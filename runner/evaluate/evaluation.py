@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import Field
 
 from runner import __version__
 from runner.errors import KdrunError
@@ -55,7 +56,7 @@ class EvaluationRequest(Document):
 
     directory: Path
     solutions: Path
-    names: list[str] = []
+    names: list[str] = Field(default_factory=list)
     """The only solutions to evaluate; all if empty."""
     compiled: bool = True
     """Whether torch.compile of the components and of the model is measured, too."""

@@ -159,8 +159,9 @@ class Evaluation(Document):
     def is_all_right(self) -> bool:
         """Whether each solution is right, and so is the model with all of them."""
         comparisons = self.model.comparisons if self.model else []
-        judgements = [item.judgement for item in [*self.solutions, *comparisons]]
-        return set(judgements) == {"right"}
+        judgements = {item.judgement for item in self.solutions}
+        judgements |= {item.judgement for item in comparisons}
+        return judgements == {"right"}
 
     def write(self, directory: Path) -> None:
         """Write it into a decomposition directory."""
