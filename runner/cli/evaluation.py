@@ -14,27 +14,27 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.command(
     epilog=examples(
-        "kdrun evaluate output/level3/llama --template rms_norm_2x128x256_fp32 --solutions mine",
+        "kdrun evaluate output/level3/llama --template NAME --solutions mine",
         "kdrun evaluate output/level3/llama --solutions mine --write llama_fast.py",
-        "kdrun evaluate output --solutions mine       # each model that has such a component",
+        "kdrun evaluate output --solutions mine",
     )
 )
 @click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
 @click.option(
     "--solutions",
     type=_FOLDER,
-    help="Folder with solutions: files named as components, with class ModelNew.",
+    help="Folder with solutions, files named as components; default for --template: stdout.",
 )
 @click.option("--only", multiple=True, help="Name of a solution; repeatable; default all.")
 @click.option(
     "--template",
     metavar="NAME",
-    help="Write a solution to begin with, for this component: to the folder, else to stdout.",
+    help="Component to write a solution to begin with for; default none.",
 )
 @click.option(
     "--write",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write the problem to, with all right solutions in it, as ModelNew.",
+    help="File to write the problem with all right solutions to, as ModelNew; default none.",
 )
 @click.option("--no-speed", is_flag=True, help="Judge, and measure nothing.")
 @click.option("--no-compile", is_flag=True, help="Do not measure torch.compile beside it.")

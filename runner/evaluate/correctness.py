@@ -26,11 +26,11 @@ from runner.evaluate.places import (
     watch_calls,
     weights_by_name,
 )
-from runner.evaluate.program import Inputs, Program, ProgramError
+from runner.evaluate.program import ConfinedProgram, Inputs, ProgramError
 from runner.evaluate.solutions import Solution
 from runner.problems import to_plain_containers
 from runner.problems.loading import seed as seed_generators
-from runner.store.evaluation import Comparison
+from runner.store.evaluation import PlaceComparison
 from runner.verify.gates.weights import vary_weights, weights_of
 from runner.verify.guard.standalone_runs import secret_seed
 
@@ -100,13 +100,13 @@ class SolutionJudge:
     """Compares one solution's program with its component, and collects the comparisons."""
 
     solution: Solution
-    program: Program
+    program: ConfinedProgram
     reference: Reference
-    comparisons: list[Comparison] = field(default_factory=list)
+    comparisons: list[PlaceComparison] = field(default_factory=list)
     _has_ended: bool = False
 
     @property
-    def fault(self) -> Comparison | None:
+    def fault(self) -> PlaceComparison | None:
         """The first comparison that is not right; None if all are."""
         return next((item for item in self.comparisons if item.reason), None)
 
@@ -133,12 +133,12 @@ class SolutionJudge:
             error = self._compare(inputs, exact, eager, inputs_after, weights, seed)
         except ProgramError as failure:
             self.comparisons.append(
-                Comparison(place=place, judgement="broken", reason=f"{failure} (on {place})")
+                PlaceComparison(place=place, judgement="broken", reason=f"{failure} (on {place})")
             )
             self._has_ended = True
             return
         self.comparisons.append(
-            Comparison(
+            PlaceComparison(
                 place=place,
                 judgement="wrong" if error.reason else "right",
                 reason=f"{error.reason} (on {place})" if error.reason else None,

@@ -33,11 +33,11 @@ from runner.evaluate.solutions import CLASS, Solution, find_solutions
 from runner.evaluate.speed import WrongOutput, measure_pairs
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import (
-    Comparison,
     Evaluation,
     Machine,
     ModelComparison,
     ModelEvaluation,
+    PlaceComparison,
     SolutionEvaluation,
     Speed,
 )
@@ -309,7 +309,7 @@ def _complete(
     )
 
 
-def _shorten(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def _shorten(comparisons: Sequence[PlaceComparison]) -> list[PlaceComparison]:
     """Return comparisons with rounded numbers."""
 
     def shorten(value: float | None) -> float | None:

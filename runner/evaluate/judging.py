@@ -72,13 +72,19 @@ def judge_output(exact: Any, eager: Any, actual: Any) -> OutputError:
         error = _judge_tensor(name, exact_leaf, eager_leaf, actual_leaf)
         if error.reason:
             return error
-        total = OutputError(*map(max, _numbers(total), _numbers(error)))
+        total = _add_errors(total, error)
     return total
 
 
-def _numbers(error: OutputError) -> list[float]:
-    values = (error.tolerances, error.eager_tolerances, error.max_diff, error.drift)
-    return [value or 0.0 for value in values]
+def _add_errors(first: OutputError, second: OutputError) -> OutputError:
+    """Return the larger errors of two right outputs."""
+
+    def larger(name: str) -> float:
+        return max(getattr(first, name) or 0.0, getattr(second, name) or 0.0)
+
+    return OutputError(
+        larger("tolerances"), larger("eager_tolerances"), larger("max_diff"), larger("drift")
+    )
 
 
 def _find_layout_fault(name: str, eager: torch.Tensor, actual: torch.Tensor) -> str | None:

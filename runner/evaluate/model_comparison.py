@@ -17,7 +17,13 @@ from runner.evaluate.judging import (
     widen,
 )
 from runner.evaluate.places import Builder, Weights
-from runner.evaluate.program import Inputs, Program, ProgramError, ProgramFile, ProgramServer
+from runner.evaluate.program import (
+    ConfinedProgram,
+    Inputs,
+    ProgramError,
+    ProgramFile,
+    ProgramServer,
+)
 from runner.evaluate.solutions import CLASS, Solution
 from runner.evaluate.speed import WrongOutput, measure_pairs
 from runner.evaluate.written_model import write_model
@@ -56,7 +62,7 @@ class ModelJudge:
         self._builder, self._problem, self._server = builder, problem, server
         self._folder, self._measured = folder, measured
         self._training = builder.tree.metadata.mode == "train"
-        self._original: Program | None = None
+        self._original: ConfinedProgram | None = None
         self._count = 0
         self.forward_s = 0.0
         self.original_s: float | None = None
@@ -86,12 +92,12 @@ class ModelJudge:
                 self._original = stack.enter_context(self._start_original(compiled=False))
             yield
 
-    def start_compiled(self) -> AbstractContextManager[Program]:
+    def start_compiled(self) -> AbstractContextManager[ConfinedProgram]:
         """Start the original under torch.compile."""
         return self._start_original(compiled=True)
 
     @contextmanager
-    def _start_original(self, *, compiled: bool) -> Iterator[Program]:
+    def _start_original(self, *, compiled: bool) -> Iterator[ConfinedProgram]:
         problem, draw = self._problem, self._draws[-1]
         file = ProgramFile(
             self._builder.directory / "original.py",
@@ -152,7 +158,7 @@ class ModelJudge:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def _compare(self, program: Program) -> OutputError:
+    def _compare(self, program: ConfinedProgram) -> OutputError:
         """Return the largest error over the draws."""
         worst = OutputError(0.0, 0.0, 0.0, 0.0)
         for draw in self._draws:
@@ -171,7 +177,7 @@ class ModelJudge:
         self._allowed = allowed_tolerances(own) + own
         return worst
 
-    def _measure(self, program: Program) -> Speed:
+    def _measure(self, program: ConfinedProgram) -> Speed:
         assert self._original is not None
         speed = measure_pairs(
             self._original,
@@ -183,7 +189,7 @@ class ModelJudge:
         self.original_s = min(filter(None, (self.original_s, speed.before_median_s)))
         return speed
 
-    def measure_compiled(self, program: Program) -> Speed:
+    def measure_compiled(self, program: ConfinedProgram) -> Speed:
         """Return the speed of the compiled original, whose outputs nobody has judged."""
         assert self._original is not None
         return measure_pairs(

@@ -145,7 +145,7 @@ def build_component(module: ModuleType) -> nn.Module:
 
 def get_arguments(module: ModuleType) -> Any:
     """Return the arguments of a file's Model: a list, or a dict by name."""
-    arguments = getattr(module, "get_init_inputs", list)()
+    arguments: Any = getattr(module, "get_init_inputs", list)()
     return dict(arguments) if isinstance(arguments, Mapping) else list(arguments)
 
 

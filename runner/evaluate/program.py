@@ -96,7 +96,7 @@ class ProgramServer:
             self._process.wait()
 
     @contextmanager
-    def start(self, file: ProgramFile) -> Iterator["Program"]:
+    def start(self, file: ProgramFile) -> Iterator["ConfinedProgram"]:
         """Start a program, and import its file; ProgramError if that fails.
 
         The file is copied, so that it cannot read what lies beside it.
@@ -119,7 +119,7 @@ class ProgramServer:
             "readable": [str(path) for path in system_paths()],
         }
         self._channel.send(request, [MemoryFile(program_end.detach())])
-        program = Program(own_end, file)
+        program = ConfinedProgram(own_end, file)
         try:
             program.request("import", None, timeout_s=COMPILE_TIMEOUT_S)
             yield program
@@ -128,7 +128,7 @@ class ProgramServer:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class Program:
+class ConfinedProgram:
     """A file that runs in a process of its own."""
 
     def __init__(self, connection: socket.socket, file: ProgramFile) -> None:

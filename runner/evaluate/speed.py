@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.evaluate.program import Inputs, Program
+from runner.evaluate.program import ConfinedProgram, Inputs
 from runner.store.evaluation import Speed
 from runner.verify.gates.compare import STEP, Tolerance, compare
 from runner.verify.runtime.output_leaves import tensors
@@ -51,8 +51,8 @@ class _Times:
 
 
 def measure_pairs(
-    before: Program,
-    after: Program,
+    before: ConfinedProgram,
+    after: ConfinedProgram,
     draw_inputs: Callable[[], Inputs],
     *,
     allowed: float,
@@ -136,7 +136,9 @@ def _find_excess(before: _Times, after: _Times) -> float:
     return excess
 
 
-def _choose_calls(before: Program, after: Program, draw_inputs: Callable[[], Inputs]) -> int:
+def _choose_calls(
+    before: ConfinedProgram, after: ConfinedProgram, draw_inputs: Callable[[], Inputs]
+) -> int:
     """Run each program, so that it is warm, and return the number of calls in a batch."""
     inputs = draw_inputs()
     size = sum(tensor.numel() * tensor.element_size() for tensor in tensors(list(inputs)))

@@ -15,7 +15,7 @@ EVALUATION_FILE = "evaluation.json"
 Judgement = Literal["right", "wrong", "broken"]
 
 
-class Comparison(Document):
+class PlaceComparison(Document):
     """One comparison of a solution's outputs with those of the component."""
 
     place: str
@@ -76,7 +76,7 @@ class SolutionEvaluation(Document):
     judgement: Judgement
     reason: str | None = None
     """The first fault; absent exactly if the judgement is `right`."""
-    comparisons: list[Comparison]
+    comparisons: list[PlaceComparison]
     speed: Speed | None = None
     """The component against the solution; absent if the solution is not right."""
     compiled: Speed | None = None
