@@ -36,6 +36,28 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     type=click.Path(dir_okay=False, path_type=Path),
     help="File to write the problem with all right solutions to, as ModelNew; default none.",
 )
+@click.option(
+    "--solver",
+    metavar="COMMAND",
+    help="Command that reads a brief and writes a solution to the folder; default none.",
+)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=10,
+    help="With --solver: number of workloads, the largest first; default 10.",
+)
+@click.option(
+    "--operation",
+    multiple=True,
+    help="With --solver: operation of the kernels to solve; repeatable; default fusions.",
+)
+@click.option("--rounds", type=int, help="With --solver: most runs for each workload; default 3.")
+@click.option(
+    "--pass-env",
+    multiple=True,
+    help="Environment variable that the solver gets; repeatable; default none.",
+)
 @click.option("--no-speed", is_flag=True, help="Judge, and measure nothing.")
 @click.option("--no-compile", is_flag=True, help="Do not measure torch.compile beside it.")
 @OUTPUT_TO_READ
@@ -49,6 +71,9 @@ def evaluate(
     only: tuple[str, ...],
     template: str | None,
     write: Path | None,
+    solver: str | None,
+    top: int,
+    operation: tuple[str, ...],
     no_speed: bool,
     no_compile: bool,
     config: Path | None,
@@ -79,6 +104,8 @@ def evaluate(
     from runner.evaluate.solutions import find_solutions, list_strangers
     from runner.evaluate.table import show_evaluation
 
+    if solver is not None:
+        _run_solver(subject, solver, solutions, top, operation, settings)
     trees = {p.directory.resolve(): p.tree for p in subject.decompositions if p.tree is not None}
     for sentence in list_strangers([*trees.values()], solutions):
         click.echo(f"but mind: {sentence}", err=True)
@@ -120,6 +147,42 @@ def evaluate(
         lines = [item.model_dump_json(indent=1, exclude_none=True) for item in evaluations]
         click.echo(lines[0] if len(lines) == 1 else f"[{','.join(lines)}]")
     return 0 if all(item.is_all_right for item in evaluations) else 1
+
+
+def _run_solver(
+    subject: Any,
+    command: str,
+    solutions: Path,
+    top: int,
+    operations: tuple[str, ...],
+    settings: Any,
+) -> None:
+    """Let the command write solutions for the largest workloads of each decomposition."""
+    import tempfile
+
+    from runner.batch.child.child_process import close_fork_server
+    from runner.batch.cluster import usable_bytes
+    from runner.batch.decomposer.decomposer_process import select_decomposer
+    from runner.batch.machine import cores
+    from runner.evaluate.solver import SolverRun, choose_workloads, solve
+
+    chosen = select_decomposer(settings.model_copy(update={"decomposer": command}))
+    assert chosen is not None
+    for problem in subject.decompositions:
+        run = SolverRun(
+            command=chosen,
+            directory=problem.directory.resolve(),
+            solutions=solutions.resolve(),
+            threads=cores(),
+            memory_bytes=usable_bytes(settings.memory),
+            timeout_s=settings.timeout,
+        )
+        components = choose_workloads(problem.tree, top, operations)
+        with tempfile.TemporaryDirectory(prefix="kdrun-") as scratch:
+            try:
+                solve(run, components, Path(scratch), lambda line: click.echo(line, err=True))
+            finally:
+                close_fork_server()
 
 
 def _write_template(subject: Any, name: str, folder: Path | None) -> int:

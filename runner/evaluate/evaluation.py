@@ -62,6 +62,8 @@ class EvaluationRequest(Document):
     """Whether torch.compile of the components and of the model is measured, too."""
     measured: bool = True
     """Whether anything is measured."""
+    in_model: bool = True
+    """Whether the whole model with the solutions is judged and measured, too."""
     threads: int = 1
 
 
@@ -261,7 +263,7 @@ class _Work:
         self, right: Sequence[Solution], evaluations: list[SolutionEvaluation], folder: Path
     ) -> tuple[ModelEvaluation | None, list[SolutionEvaluation], str | None]:
         """Judge and measure the whole model with each right solution, and with all of them."""
-        if not right:
+        if not right or not self.request.in_model:
             return None, evaluations, None
         judge = ModelJudge(
             self.builder, self.files.problem(), self.server, folder, self.request.measured

@@ -32,7 +32,7 @@ def evaluate_all(
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         try:
             for request in requests:
-                answer = _run_request(request, Path(folder), limit, timeout_s)
+                answer = run_request(request, Path(folder), limit, timeout_s)
                 if answer.evaluation is not None:
                     answer.evaluation.write(request.directory)
                     on_done(request, answer.evaluation, answer.text)
@@ -40,9 +40,14 @@ def evaluate_all(
             close_fork_server()
 
 
-def _run_request(
+def run_request(
     request: EvaluationRequest, folder: Path, limit: int, timeout_s: float
 ) -> EvaluationAnswer:
+    """Evaluate in a child process, and return its answer.
+
+    Raises:
+        KdrunError: the child ended without an answer, or could not evaluate.
+    """
     log = folder / "log"
     outcome = run_child(
         Request(
