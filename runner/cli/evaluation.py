@@ -9,6 +9,8 @@ from runner.cli.completion import run_names_or_directories
 from runner.cli.help import examples
 from runner.cli.options import CONFIG, JSON, OUTPUT_TO_READ, new_console, settings_from
 
+_MOST_STRANGERS = 3
+"""Number of files without a component that are named."""
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -107,8 +109,12 @@ def evaluate(
     if solver is not None:
         _run_solver(subject, solver, solutions, top, operation, settings)
     trees = {p.directory.resolve(): p.tree for p in subject.decompositions if p.tree is not None}
-    for sentence in list_strangers([*trees.values()], solutions):
+    strangers = list_strangers([*trees.values()], solutions)
+    for sentence in strangers[:_MOST_STRANGERS]:
         click.echo(f"but mind: {sentence}", err=True)
+    if len(strangers) > _MOST_STRANGERS:
+        rest = len(strangers) - _MOST_STRANGERS
+        click.echo(f"but mind: {rest} more files are named as no component", err=True)
     requests = [
         EvaluationRequest(
             directory=directory,
