@@ -89,7 +89,7 @@ def evaluate(
 
     Exit code 0 if all solutions are right, else 1.
     """
-    from runner.errors import UsageError
+    from runner.errors import KdrunError, UsageError
     from runner.report.subject import find_subject
 
     settings = settings_from(flags, config)
@@ -143,16 +143,23 @@ def evaluate(
             write.write_text(text, encoding="utf-8")
             click.echo(f"wrote {write}", err=True)
 
+    failures: list[KdrunError] = []
+
+    def on_failure(error: KdrunError) -> None:
+        failures.append(error)
+        click.echo(f"kdrun: {error}", err=True)
+
     evaluate_all(
         requests,
         memory_bytes=settings.memory,
         timeout_s=settings.timeout,
         on_done=on_done,
+        on_failure=on_failure,
     )
     if as_json:
         lines = [item.model_dump_json(indent=1, exclude_none=True) for item in evaluations]
         click.echo(lines[0] if len(lines) == 1 else f"[{','.join(lines)}]")
-    return 0 if all(item.is_all_right for item in evaluations) else 1
+    return 0 if not failures and all(item.is_all_right for item in evaluations) else 1
 
 
 def _run_solver(

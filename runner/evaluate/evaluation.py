@@ -300,7 +300,7 @@ def _complete(
     speed = evaluation.speed
     if speed is None or not original_s:
         return evaluation
-    share = min(1.0, speed.before_median_s * evaluation.places / original_s)
+    share = min(1.0, min(speed.before_s) * evaluation.places / original_s)
     predicted = 1 / (1 - share + share / speed.speedup)
     return evaluation.model_copy(
         update={

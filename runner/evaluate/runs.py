@@ -20,19 +20,22 @@ def evaluate_all(
     memory_bytes: int | None,
     timeout_s: float,
     on_done: Callable[[EvaluationRequest, Evaluation, str | None], None],
+    on_failure: Callable[[KdrunError], None],
 ) -> None:
     """Evaluate each request that has a solution, and write its evaluation.json.
 
     `on_done` gets each evaluation, and the text of the model with all right solutions.
-
-    Raises:
-        KdrunError: a decomposition could not be evaluated.
+    `on_failure` gets the error of a decomposition that could not be evaluated.
     """
     limit = usable_bytes(memory_bytes)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         try:
             for request in requests:
-                answer = run_request(request, Path(folder), limit, timeout_s)
+                try:
+                    answer = run_request(request, Path(folder), limit, timeout_s)
+                except KdrunError as error:
+                    on_failure(error)
+                    continue
                 if answer.evaluation is not None:
                     answer.evaluation.write(request.directory)
                     on_done(request, answer.evaluation, answer.text)

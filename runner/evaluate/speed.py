@@ -20,7 +20,7 @@ from runner.store.evaluation import Speed
 from runner.verify.gates.compare import STEP, Tolerance, compare
 from runner.verify.runtime.output_leaves import tensors
 
-FEWEST_PAIRS = 7
+FEWEST_PAIRS = 6
 MOST_PAIRS = 31
 ENOUGH_S = 2.0
 """Measuring ends after FEWEST_PAIRS pairs that took this time together."""

@@ -87,7 +87,7 @@ def test_each_solution_has_a_speed_a_share_and_what_the_model_gains(
     for row in evaluation.solutions:
         assert row.speed is not None
         assert row.speed.lowest <= row.speed.speedup <= row.speed.highest
-        assert len(row.speed.before_s) == len(row.speed.after_s) >= 7
+        assert len(row.speed.before_s) == len(row.speed.after_s) >= 6
         assert 0 < (row.share or 0) <= 1
         assert row.predicted is not None
         assert row.measured is not None
