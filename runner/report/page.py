@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from runner import __version__
-from runner.errors import StoreError
+from runner.errors import DecompositionError, StoreError
 from runner.report.catalogue import Catalogue, collect_workloads, sort_catalogue
 from runner.report.subject import ReportProblem, Subject
 from runner.store.directory import write_atomically
+from runner.store.evaluation import Evaluation
 from runner.store.manifest import Manifest
 from runner.tree.document import ROOT, Node
 from runner.untrusted_files import read_file, read_text
@@ -35,6 +36,7 @@ OWN_SCRIPTS = (
     "workloads.js",
     "outline.js",
     "graph.js",
+    "evaluation.js",
     "details.js",
     "problem.js",
     "main.js",
@@ -213,7 +215,17 @@ def _problem_data(problem: ReportProblem) -> dict[str, Any]:
         "flow": [[e.source, e.target, e.tensor_name, e.shape, e.dtype] for e in tree.data_flow],
         "files": dict(_read_texts(problem.directory, ["original.py", *paths])),
         "gates": _read_gates(problem.directory),
+        "evaluation": _read_evaluation(problem.directory),
     }
+
+
+def _read_evaluation(directory: Path) -> dict[str, Any] | None:
+    """Return what `kdrun evaluate` wrote; None if it wrote nothing that can be read."""
+    try:
+        evaluation = Evaluation.read(directory)
+    except DecompositionError:
+        return None
+    return evaluation.model_dump(mode="json", exclude_none=True) if evaluation else None
 
 
 def _node_data(node: Node) -> dict[str, Any]:

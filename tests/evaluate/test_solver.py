@@ -19,7 +19,7 @@ brief, output = sys.stdin.read(), pathlib.Path(sys.argv[1])
 assert "blocks_0.feed_forward.swiglu, input 0: float32[8, 32, 128]" in brief
 wrong = "class ModelNew(nn.Module):\\n    def forward(self, a, b):\\n        return a * b\\n"
 right = wrong.replace("a * b", "F.silu(a).mul_(b)")
-text = right if "round 1: wrong: output[0] differs" in brief or "wrong: output differs" in brief else wrong
+text = right if "round 1: wrong: output differs" in brief else wrong
 output.write_text("import torch.nn.functional as F\\nfrom torch import nn\\n\\n\\n" + text)
 print("written")
 """

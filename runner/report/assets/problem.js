@@ -76,6 +76,7 @@ function build(row, data) {
     h("p.counts", {}, counts, h("span", {}, `${several(about.kernel_instances, "kernel instance")} · captured on ${about.capture} tensors · ${about.mode} mode · ${seconds(row.seconds)}${row.memory ? ` · ${size(row.memory)}` : ""}`)),
     data.gates.length ? h("p.gates", {}, data.gates.map((gate) => h("span.gate", { "data-good": String(GOOD.has(gate.verdict)), title: several(gate.checks.length, "check") },
       `${GOOD.has(gate.verdict) ? "✓" : "✗"} ${gate.gate} `, h("small", {}, String(gate.checks.length))))) : null,
+    evaluationTable(data, row.label),
     h("div.panes", {},
       h("section.pane.tree", { "aria-label": "Hierarchy" }, h("h2", {}, "Hierarchy"), tree.element),
       h("section.pane.flow", { "aria-label": "Data flow" }, h("div.bar", {}, h("h2", {}, "Data flow "), scopeName,
