@@ -31,6 +31,7 @@ from runner.evaluate.places import Builder, get_arguments
 from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
 from runner.evaluate.solutions import CLASS, Solution, find_solutions
 from runner.evaluate.speed import WrongOutput, measure_pairs
+from runner.problems import is_out_of_memory
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import (
     Evaluation,
@@ -45,7 +46,7 @@ from runner.store.result import Document, ProblemResult, first_mismatch
 from runner.tree.document import Tree
 from runner.verify.gates.weights import weights_of
 from runner.verify.guard.standalone_runs import secret_seed
-from runner.verify.loading_files import Files
+from runner.verify.loading_files import CannotJudge, Files
 
 MODEL_TRIALS = 2
 """Draws of the model's weights and inputs; from the second on, weights are also varied."""
@@ -83,8 +84,13 @@ def evaluate_in_child(argument: str) -> str:
     torch.set_num_threads(request.threads)
     try:
         return evaluate(request).model_dump_json()
-    except KdrunError as error:
-        return EvaluationAnswer(error=str(error)).model_dump_json()
+    except (KdrunError, CannotJudge) as error:
+        message = str(error)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        message = f"{request.directory}: it needs more memory than there is"
+    return EvaluationAnswer(error=message).model_dump_json()
 
 
 def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
