@@ -34,7 +34,7 @@ _LARGEST_SOLUTION = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SolverRun:
-    """What a solver is to do for one decomposition."""
+    """The settings of a solver for one decomposition."""
 
     command: Decomposer
     directory: Path
