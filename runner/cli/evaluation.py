@@ -7,7 +7,7 @@ import click
 
 from runner.cli.completion import run_names_or_directories
 from runner.cli.help import examples
-from runner.cli.options import CONFIG, JSON, OUTPUT_TO_READ, new_console, settings_from
+from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 
 _MOST_STRANGERS = 3
 """Number of files without a component that are named."""
@@ -15,11 +15,13 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command(
+    cls=SettingsCommand,
+    settings=("output", "timeout", "memory", "rounds", "pass_env"),
     epilog=examples(
         "kdrun evaluate output/level3/llama --template NAME --solutions mine",
         "kdrun evaluate output/level3/llama --solutions mine --write llama_fast.py",
         "kdrun evaluate output --solutions mine",
-    )
+    ),
 )
 @click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
 @click.option(
@@ -54,18 +56,8 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     multiple=True,
     help="With --solver: operation of the kernels to solve; repeatable; default fusions.",
 )
-@click.option("--rounds", type=int, help="With --solver: most runs for each workload; default 3.")
-@click.option(
-    "--pass-env",
-    multiple=True,
-    help="Environment variable that the solver gets; repeatable; default none.",
-)
 @click.option("--no-speed", is_flag=True, help="Judge, and measure nothing.")
 @click.option("--no-compile", is_flag=True, help="Do not measure torch.compile beside it.")
-@OUTPUT_TO_READ
-@click.option("--timeout", type=float, help="Seconds for each problem; default 1800.")
-@click.option("--memory", help="Memory for problems, as 16GiB; default 85% of what is free.")
-@CONFIG
 @JSON
 def evaluate(
     what: str,
