@@ -115,7 +115,6 @@ class _Program:
 
     def __init__(self, request: dict[str, Any], tools: _Tools) -> None:
         self._request, self._tools = request, tools
-        self._memory = tools["Memory"]()
         self._module: Any = None
         self._model: Any = None
         self._forward: Callable[..., Any] = _forward_nothing
@@ -125,7 +124,8 @@ class _Program:
 
     def handle(self, message: dict[str, Any], files: list[Any]) -> tuple[dict[str, Any], list[Any]]:
         """Return the answer to one message, with its files."""
-        received = self._memory.read(message.get("tensors", []), files)
+        # A memory that outlives the message would keep every file that it has read.
+        received = self._tools["Memory"]().read(message.get("tensors", []), files)
         content = self._tools["decode"](message.get("content"), received.__getitem__)
         handlers: dict[str, Callable[[Any], Any]] = {
             "import": self._import,
