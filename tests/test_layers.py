@@ -25,6 +25,7 @@ LAYERS = (
     "store",
     "batch",
     "report",
+    "evaluate",
     "cli",
 )
 FENCES = {

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from runner.store.evaluation import Evaluation
 from runner.store.manifest import Manifest
 from runner.store.result import ProblemResult
 from runner.tree.document import Tree
@@ -22,6 +23,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "decomposition_tree": Tree,
     "result": ProblemResult,
     "manifest": Manifest,
+    "evaluation": Evaluation,
 }
 PACKAGES = ("runner.store.", "runner.tree.")
 

@@ -15,6 +15,7 @@ from runner import __version__
 from runner.cli.agents import prompt
 from runner.cli.datasets import data
 from runner.cli.decomposition import decompose, submit, verify
+from runner.cli.evaluation import evaluate
 from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
@@ -70,7 +71,7 @@ def cli() -> None:
 cli.add_sections(
     {
         "Run": (decompose, submit, prompt),
-        "Judge": (verify, diff),
+        "Judge": (verify, evaluate, diff),
         "Look at results": (status, logs, show, report, workloads),
         "Data": (data, pull),
         "Deploy": (doctor,),

@@ -37,6 +37,7 @@ OWN_SCRIPTS = (
     "flow.js",
     "graph.js",
     "code.js",
+    "evaluation.js",
     "details.js",
     "panes.js",
     "kernels.js",

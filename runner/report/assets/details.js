@@ -22,6 +22,7 @@ function details(problem, label, id, everywhere, wide) {
     ["instances", kin.length === 1 ? "1" : h("details", {}, h("summary", {}, String(kin.length)),
       h("ul.uses", {}, kin.slice(0, 40).map((other) => h("li", {}, link(other, other)))), kin.length > 40 ? `and ${kin.length - 40} more` : null)],
     ["gates", gatesOf(problem, node)],
+    solutionFor(problem, node) ? ["solution", solutionFact(problem, node)] : null,
   ].filter(Boolean);
   const weights = Object.entries(node.weight_shapes || {});
   return h("div", {},

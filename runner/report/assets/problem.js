@@ -135,6 +135,6 @@ function build(row, number, data, failed) {
     h("section.pane.tree", { "aria-label": "Hierarchy" }, h("h2", {}, "Hierarchy"), tree.element), splitter("left", panes, flow.resize),
     flowPane, splitter("right", panes, flow.resize), panel);
   const zip = downloadButton("folder as zip", "All that `kdrun verify` reads, without this run's verdicts", () => downloadFolder(row, number, data));
-  const element = h("div.problem", {}, heading(row, factsOf(row, data), h("div.under", {}, gateMarks(data.gates), zip)), failed, panes, kernelsSection(data, row.label));
+  const element = h("div.problem", {}, heading(row, factsOf(row, data), h("div.under", {}, gateMarks(data.gates), zip)), failed, evaluationTable(data, row.label), panes, kernelsSection(data, row.label));
   return { label: row.label, data, element, select, flow };
 }

@@ -28,10 +28,12 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
 """Results of a filter for a system call: allow it, or fail with EPERM."""
 _UNIX = 1
 _REFUSED_TO_COMPONENTS = {
-    "x86_64": (90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 280, 452, *range(188, 191), 109, 112),
-    "aarch64": (5, 6, 7, 52, 53, 54, 55, 88, 452, 154, 157),
+    "x86_64": (90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 280, 452, *range(188, 191)),
+    "aarch64": (5, 6, 7, 52, 53, 54, 55, 88, 452),
 }
-"""Numbers of chmod, chown, utime, setxattr and similar calls, setpgid and setsid, by machine."""
+"""Numbers of chmod, chown, utime, setxattr and similar calls, by machine."""
+_GROUP_CALLS = {"x86_64": (109, 112), "aarch64": (154, 157)}
+"""Numbers of setpgid and setsid, which the tools that run compilers call."""
 _REFUSED_TO_ALL = {
     "x86_64": (101, 165, 248, 249, 250, 272, 308, 310, 311, 321, 323, 424, 425, 438),
     "aarch64": (40, 97, 117, 217, 218, 219, 268, 270, 271, 280, 282, 424, 425, 438),
@@ -60,12 +62,13 @@ def system_paths() -> list[Path]:
     return [*(Path("/", name) for name in _SYSTEM_PATHS), *sorted(roots)]
 
 
-def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
+def confine(folder: Path, readable: Iterable[Path] | None, *, has_compilers: bool = False) -> bool:
     """Restrict this process and its later children for good; return whether the kernel does so.
 
     They may write to `folder` and /dev/null, and read `readable`, or everything if that is None.
     They have no network and reach no processes but their own. If `readable` is not None, they
-    cannot change owners, modes and times of files either, nor leave their process group.
+    cannot change owners, modes and times of files either, nor leave their process group, unless
+    `has_compilers`: the tools that run compilers do that.
     """
     if sys.platform != "linux":
         return False
@@ -90,17 +93,18 @@ def confine(folder: Path, readable: Iterable[Path] | None) -> bool:
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     confined = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
-    _install_filter(libc, component=readable is not None)
+    _install_filter(libc, component=readable is not None, may_leave_group=has_compilers)
     return confined
 
 
-def _install_filter(libc: ctypes.CDLL, *, component: bool) -> None:
+def _install_filter(libc: ctypes.CDLL, *, component: bool, may_leave_group: bool) -> None:
     """Refuse sockets other than Unix ones, and system calls that a computation does not need."""
     machine = platform.machine()
     if machine not in _MACHINES:
         return
     architecture, socket = _MACHINES[machine]
     refused = [*_REFUSED_TO_ALL[machine], *(_REFUSED_TO_COMPONENTS[machine] if component else ())]
+    refused += _GROUP_CALLS[machine] if component and not may_leave_group else ()
     load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
     steps = [(load, 0, 0, 4), (equal, 1, 0, architecture), (answer, 0, 0, _ALLOW), (load, 0, 0, 0)]
     # Numbers from here on belong to the x32 interface.

@@ -1,0 +1,1 @@
+"""Judges better kernels: whether they are right, how fast they are, and what a model gains."""

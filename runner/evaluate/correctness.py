@@ -1,0 +1,279 @@
+"""Compares solutions with their components, on own inputs and on the values in the model."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.evaluate.judging import (
+    OutputError,
+    allowed_tolerances,
+    have_same_bits,
+    judge_output,
+    to_double,
+    widen,
+)
+from runner.evaluate.places import (
+    Builder,
+    Place,
+    Weights,
+    build_component,
+    load_weights,
+    select_weights,
+    watch_calls,
+    weights_by_name,
+)
+from runner.evaluate.program import ConfinedProgram, Inputs, ProgramError
+from runner.evaluate.solutions import Solution
+from runner.problems import to_plain_containers
+from runner.problems.loading import seed as seed_generators
+from runner.store.evaluation import PlaceComparison
+from runner.verify.gates.weights import vary_weights, weights_of
+from runner.verify.guard.standalone_runs import secret_seed
+
+OWN_INPUTS = "own inputs"
+OWN_TRIALS = 3
+"""Draws of a component's own inputs and weights; from the second on, weights are also varied."""
+
+
+@dataclass(slots=True)
+class Reference:
+    """A component of the decomposition, and its copy in float64."""
+
+    model: nn.Module
+    exact_model: nn.Module | None
+    """None once the component has failed in float64."""
+    seconds: float = 0.0
+    """Time of its forwards."""
+
+    def run(self, inputs: Inputs, seed: int) -> Any:
+        """Return the component's output; it may write to the inputs."""
+        return self._measure(lambda: run_forward(self.model, inputs, seed))
+
+    def run_exactly(self, inputs: Inputs, weights: Weights, seed: int) -> Any:
+        """Return its output in float64; None if it does not run in float64."""
+        model = self.exact_model
+        if model is None:
+            return None
+        try:
+            load_weights(model, weights)
+            wide = widen(inputs[0]), widen(inputs[1])
+            return self._measure(lambda: run_forward(model, wide, seed))
+        except (RuntimeError, TypeError, ValueError):
+            # Its own constants are float32, or an operator has no float64: its output decides.
+            self.exact_model = None
+            return None
+
+    def _measure(self, run: Callable[[], Any]) -> Any:
+        started = time.perf_counter()
+        output = run()
+        self.seconds += time.perf_counter() - started
+        return output
+
+
+def run_forward(model: nn.Module, inputs: Inputs, seed: int) -> Any:
+    """Return a model's output in plain containers, without gradients."""
+    seed_generators(seed)
+    with torch.no_grad():
+        return to_plain_containers(model(*inputs[0], **inputs[1]))
+
+
+def copy_inputs(inputs: Inputs) -> Inputs:
+    """Return a copy of inputs with the same strides."""
+    args, kwargs = _copy_nested(list(inputs[0])), _copy_nested(inputs[1])
+    return tuple(args), kwargs
+
+
+def _copy_nested(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone(memory_format=torch.preserve_format)
+    if isinstance(value, dict):
+        return {key: _copy_nested(item) for key, item in value.items()}
+    return type(value)(map(_copy_nested, value)) if type(value) in (list, tuple) else value
+
+
+@dataclass(slots=True)
+class SolutionJudge:
+    """Compares one solution's program with its component, and collects the comparisons."""
+
+    solution: Solution
+    program: ConfinedProgram
+    reference: Reference
+    comparisons: list[PlaceComparison] = field(default_factory=list)
+    _has_ended: bool = False
+
+    @property
+    def fault(self) -> PlaceComparison | None:
+        """The first comparison that is not right; None if all are."""
+        return next((item for item in self.comparisons if item.reason), None)
+
+    @property
+    def allowed(self) -> float:
+        """Error in tolerances that the solution may have beside the component's output."""
+        own = max((item.eager_tolerances or 0.0 for item in self.comparisons), default=0.0)
+        return allowed_tolerances(own) + own
+
+    def judge(
+        self,
+        place: str,
+        inputs: Inputs,
+        eager: Any,
+        inputs_after: Inputs,
+        weights: Weights,
+        seed: int,
+    ) -> None:
+        """Compare the solution's output with the component's (`eager`) on the same inputs."""
+        if self._has_ended:
+            return
+        exact = self.reference.run_exactly(inputs, weights, seed)
+        try:
+            error = self._compare(inputs, exact, eager, inputs_after, weights, seed)
+        except ProgramError as failure:
+            self.comparisons.append(
+                PlaceComparison(place=place, judgement="broken", reason=f"{failure} (on {place})")
+            )
+            self._has_ended = True
+            return
+        self.comparisons.append(
+            PlaceComparison(
+                place=place,
+                judgement="wrong" if error.reason else "right",
+                reason=f"{error.reason} (on {place})" if error.reason else None,
+                tolerances=error.tolerances,
+                eager_tolerances=error.eager_tolerances,
+                max_diff=error.max_diff,
+            )
+        )
+
+    def _compare(
+        self,
+        inputs: Inputs,
+        exact: Any,
+        eager: Any,
+        inputs_after: Inputs,
+        weights: Weights,
+        seed: int,
+    ) -> OutputError:
+        """Compare once; if it fails, compare with a model that never had other weights.
+
+        A solution may pack its weights in the first forward, and keep them.
+        """
+        error = self._compare_once(inputs, exact, eager, inputs_after, weights, seed)
+        if error.reason and self.comparisons:
+            self.program.build()
+            error = self._compare_once(inputs, exact, eager, inputs_after, weights, seed)
+        return error
+
+    def _compare_once(
+        self,
+        inputs: Inputs,
+        exact: Any,
+        eager: Any,
+        inputs_after: Inputs,
+        weights: Weights,
+        seed: int,
+    ) -> OutputError:
+        self.program.load_weights(weights)
+        outputs, own_inputs_after = self.program.call(inputs, seed)
+        error = judge_output(exact, eager, outputs[0])
+        if error.reason:
+            return error
+        if not have_same_bits(outputs[0], outputs[1]):
+            return OutputError(reason="gives something else at the second call with these inputs")
+        if not have_same_bits(inputs_after, own_inputs_after):
+            verb = "does not change" if _has_changed(inputs, inputs_after) else "changes"
+            return OutputError(reason=f"{verb} its inputs, unlike the component")
+        return error
+
+
+def _has_changed(inputs: Inputs, inputs_after: Inputs) -> bool:
+    return not have_same_bits(inputs, inputs_after)
+
+
+def judge_on_own_inputs(judge: SolutionJudge, module: Any, training: bool) -> None:
+    """Compare on inputs and weights that the component's file draws from secret seeds."""
+    for trial in range(OWN_TRIALS):
+        seed = secret_seed()
+        seed_generators(seed)
+        model = judge.reference.model = build_component(module).train(training)
+        if trial:
+            vary_weights(model, torch.Generator().manual_seed(seed))
+        weights = {name: tensor.detach() for name, tensor in weights_of(model).items()}
+        seed_generators(seed + 1)
+        inputs: Inputs = tuple(module.get_inputs()), {}
+        inputs_after = copy_inputs(inputs)
+        eager = judge.reference.run(inputs_after, seed)
+        # The forward may have written to buffers, such as running statistics.
+        judge.judge(OWN_INPUTS, inputs, eager, inputs_after, weights, seed)
+
+
+def judge_in_model(
+    builder: Builder,
+    model: nn.Module,
+    places: Sequence[Place],
+    refactored: set[str],
+    judges: dict[str, SolutionJudge],
+    inputs: Inputs,
+    weights: Weights,
+    seed: int,
+) -> float:
+    """Run the decomposed model, and compare each solution at each of its places.
+
+    `judges`: by the component's path. Returns the seconds of the model's forward alone.
+    """
+    builder.load_original_weights(model, places, refactored, weights)
+    watched = [place for place in places if place.component in judges]
+    pending: list[tuple[Inputs, Weights]] = []
+    judging_s = 0.0
+
+    def before(place: Place, args: Any, kwargs: Any) -> None:
+        nonlocal judging_s
+        started = time.perf_counter()
+        own_weights = select_weights(builder.tree, place.node, weights)
+        # Buffers are copied, since the forward may write to them.
+        pending.append((copy_inputs((args, kwargs)), dict(own_weights)))
+        arguments.append((args, kwargs))
+        judging_s += time.perf_counter() - started
+
+    def after(place: Place, output: Any) -> None:
+        nonlocal judging_s
+        started = time.perf_counter()
+        (original_inputs, own_weights), inputs_after = pending.pop(), arguments.pop()
+        judges[place.component].judge(
+            place.node,
+            original_inputs,
+            to_plain_containers(output),
+            inputs_after,
+            own_weights,
+            seed,
+        )
+        judging_s += time.perf_counter() - started
+
+    arguments: list[Inputs] = []
+    started = time.perf_counter()
+    with watch_calls(model, watched, before, after):
+        run_forward(model, copy_inputs(inputs), seed)
+    return time.perf_counter() - started - judging_s
+
+
+def make_reference(module: Any, training: bool) -> Reference:
+    """Return the reference of a component's module."""
+    model = build_component(module).train(training)
+    return Reference(model, to_double(model))
+
+
+def draw_model(
+    problem: Any, training: bool, *, vary: bool
+) -> tuple[nn.Module, Inputs, Weights, int]:
+    """Return the original with weights and inputs of a secret seed, which is returned, too."""
+    seed = secret_seed()
+    seed_generators(seed)
+    model = problem.build().train(training)
+    if vary:
+        vary_weights(model, torch.Generator().manual_seed(seed))
+    seed_generators(seed + 1)
+    inputs = problem.get_inputs()
+    return model, inputs, {n: t.clone() for n, t in weights_by_name(model).items()}, seed

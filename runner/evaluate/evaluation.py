@@ -1,0 +1,357 @@
+"""Evaluates the solutions for one decomposition: right, faster, and what the model gains.
+
+`evaluate` is the table of contents. It runs in a child process, which runs the decomposition's
+files; each solution runs in a confined process of its own.
+"""
+
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+
+from runner import __version__
+from runner.errors import KdrunError
+from runner.evaluate.correctness import (
+    SolutionJudge,
+    draw_model,
+    judge_in_model,
+    judge_on_own_inputs,
+    make_reference,
+)
+from runner.evaluate.model_comparison import ModelJudge
+from runner.evaluate.places import Builder, get_arguments
+from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
+from runner.evaluate.solutions import CLASS, Solution, find_solutions
+from runner.evaluate.speed import WrongOutput, measure_pairs
+from runner.problems import is_out_of_memory
+from runner.problems.loading import seed as seed_generators
+from runner.store.evaluation import (
+    Evaluation,
+    Machine,
+    ModelComparison,
+    ModelEvaluation,
+    PlaceComparison,
+    SolutionEvaluation,
+    Speed,
+)
+from runner.store.result import Document, ProblemResult, first_mismatch
+from runner.tree.document import Tree
+from runner.verify.gates.weights import weights_of
+from runner.verify.guard.standalone_runs import secret_seed
+from runner.verify.loading_files import CannotJudge, Files
+
+MODEL_TRIALS = 2
+"""Draws of the model's weights and inputs; from the second on, weights are also varied."""
+
+
+class EvaluationRequest(Document):
+    """The argument of `evaluate_in_child`."""
+
+    directory: Path
+    solutions: Path
+    names: list[str] = Field(default_factory=list)
+    """The only solutions to evaluate; all if empty."""
+    compiled: bool = True
+    """Whether torch.compile of the components and of the model is measured, too."""
+    measured: bool = True
+    """Whether anything is measured."""
+    in_model: bool = True
+    """Whether the whole model with the solutions is judged and measured, too."""
+    threads: int = 1
+
+
+class EvaluationAnswer(Document):
+    """The answer of `evaluate_in_child`."""
+
+    evaluation: Evaluation | None = None
+    """Absent if no solution is for this decomposition."""
+    text: str | None = None
+    """The problem with all right solutions in it; absent if that is not right."""
+    error: str | None = None
+
+
+def evaluate_in_child(argument: str) -> str:
+    """Evaluate the solutions for one decomposition; take and return JSON."""
+    request = EvaluationRequest.model_validate_json(argument)
+    torch.set_num_threads(request.threads)
+    try:
+        return evaluate(request).model_dump_json()
+    except (KdrunError, CannotJudge) as error:
+        message = str(error)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        message = f"{request.directory}: it needs more memory than there is"
+    return EvaluationAnswer(error=message).model_dump_json()
+
+
+def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
+    """Judge and measure the solutions for one decomposition, one by one and in the model."""
+    started, began = datetime.now(UTC), time.monotonic()
+    tree = Tree.read(request.directory)
+    solutions = find_solutions(tree, request.solutions, request.names)
+    if not solutions:
+        return EvaluationAnswer()
+    with (
+        tempfile.TemporaryDirectory(prefix="kdrun-") as folder,
+        ProgramServer(Path(folder), request.threads) as server,
+        Files(request.directory) as files,
+    ):
+        work = _Work(request, tree, Builder(request.directory, tree, files), server, files)
+        with ExitStack() as programs:
+            judges = work.start_solutions(solutions, programs)
+            work.judge_own_inputs(judges)
+            work.judge_values_of_model(judges)
+            evaluations = [work.evaluate_solution(solution, judges) for solution in solutions]
+        right = [s for s, e in zip(solutions, evaluations, strict=True) if e.judgement == "right"]
+        model, evaluations, text = work.evaluate_model(right, evaluations, Path(folder))
+    evaluation = Evaluation(
+        problem=f"{tree.metadata.source_level}/{request.directory.resolve().name}",
+        source_sha256=tree.metadata.source_sha256,
+        kdrun_version=__version__,
+        machine=Machine(processor=_processor(), threads=request.threads, torch=torch.__version__),
+        started=started,
+        seconds=round(time.monotonic() - began, 2),
+        forward_seconds=round(work.forward_s, 3),
+        solutions=evaluations,
+        model=model,
+        notes=_list_notes(request.directory),
+    )
+    return EvaluationAnswer(evaluation=evaluation, text=text)
+
+
+@dataclass(slots=True)
+class _Work:
+    """The parts of one evaluation, with their shared state."""
+
+    request: EvaluationRequest
+    tree: Tree
+    builder: Builder
+    server: ProgramServer
+    files: Files
+    forward_s: float = 0.0
+    failures: dict[str, str] = field(default_factory=dict)
+    """Why a solution could not be started, by its component."""
+
+    @property
+    def training(self) -> bool:
+        return self.tree.metadata.mode == "train"
+
+    def start_solutions(
+        self, solutions: Sequence[Solution], programs: ExitStack
+    ) -> dict[str, SolutionJudge]:
+        """Start each solution's program; return a judge for each one that starts."""
+        judges = {}
+        for solution in solutions:
+            module = self.builder.load_component(solution.component)
+            arguments = get_arguments(module)
+            file = ProgramFile(
+                solution.file, CLASS, arguments, training=self.training, is_solution=True
+            )
+            try:
+                program = programs.enter_context(self.server.start(file))
+                program.build()
+            except ProgramError as error:
+                self.failures[solution.component] = str(error)
+                continue
+            reference = make_reference(module, self.training)
+            judges[solution.component] = SolutionJudge(solution, program, reference)
+        return judges
+
+    def judge_own_inputs(self, judges: dict[str, SolutionJudge]) -> None:
+        for component, judge in judges.items():
+            judge_on_own_inputs(judge, self.builder.load_component(component), self.training)
+
+    def judge_values_of_model(self, judges: dict[str, SolutionJudge]) -> None:
+        """Compare each solution on the values that reach its places in the model."""
+        if not judges:
+            return
+        refactored = self.builder.find_refactored(list(judges))
+        model = self.builder.build(refactored)
+        problem = self.files.problem()
+        places = None
+        for trial in range(MODEL_TRIALS):
+            _, inputs, weights, seed = draw_model(problem, self.training, vary=trial > 0)
+            places = places or self.builder.find_places(model, inputs, refactored)
+            self.forward_s += judge_in_model(
+                self.builder, model, places, refactored, judges, inputs, weights, seed
+            )
+        self.forward_s += sum(judge.reference.seconds for judge in judges.values())
+
+    def evaluate_solution(
+        self, solution: Solution, judges: dict[str, SolutionJudge]
+    ) -> SolutionEvaluation:
+        """Return the verdict on one solution; measure it if it is right."""
+        judge = judges.get(solution.component)
+        comparisons = judge.comparisons if judge else []
+        verdict: tuple[Any, str | None] = ("right", None)
+        if judge is None:
+            verdict = ("broken", self.failures[solution.component])
+        elif fault := judge.fault:
+            verdict = (fault.judgement, fault.reason)
+        elif not {c.place for c in comparisons} >= set(solution.nodes):
+            verdict = ("broken", "the model did not call it in each of its places")
+        measures: dict[str, Any] = {}
+        if judge is not None and verdict[0] == "right" and self.request.measured:
+            try:
+                measures = self._measure_solution(judge)
+            except (ProgramError, WrongOutput) as error:
+                wrong = isinstance(error, WrongOutput)
+                verdict = ("wrong" if wrong else "broken", str(error))
+        return SolutionEvaluation(
+            name=solution.name,
+            level=solution.level,
+            file=str(solution.file),
+            sha256=solution.sha256,
+            places=len(solution.nodes),
+            judgement=verdict[0],
+            reason=verdict[1],
+            comparisons=_shorten(comparisons),
+            **measures,
+        )
+
+    def _measure_solution(self, judge: SolutionJudge) -> dict[str, Any]:
+        """Return the speeds of a solution and of the compiled component."""
+        component = judge.solution.component
+        module = self.builder.load_component(component)
+        seed_generators(secret_seed())
+        weights = weights_of(judge.reference.model)
+
+        def draw() -> Any:
+            return tuple(module.get_inputs()), {}
+
+        judge.program.build()
+        judge.program.load_weights(weights)
+        measures: dict[str, Any] = {}
+        with self._start_component(component, weights, compiled=False) as eager:
+            measures["speed"] = measure_pairs(eager, judge.program, draw, allowed=judge.allowed)
+            if self.request.compiled:
+                speed, failure = self._measure_compiled(
+                    lambda: self._start_component(component, weights, compiled=True),
+                    lambda compiled: measure_pairs(eager, compiled, draw, allowed=100.0),
+                )
+                measures |= {"compiled": speed, "compiled_failure": failure}
+        return measures
+
+    def _measure_compiled(
+        self, start: Callable[[], Any], measure: Callable[[Any], Speed]
+    ) -> tuple[Speed | None, str | None]:
+        try:
+            with start() as program:
+                return measure(program), None
+        except (ProgramError, WrongOutput) as error:
+            return None, str(error)
+
+    @contextmanager
+    def _start_component(self, component: str, weights: Any, *, compiled: bool) -> Iterator[Any]:
+        arguments = get_arguments(self.builder.load_component(component))
+        file = ProgramFile(
+            self.request.directory / component,
+            "Model",
+            arguments,
+            training=self.training,
+            compiled=compiled,
+        )
+        with self.server.start(file) as program:
+            program.build()
+            program.load_weights(weights)
+            yield program
+
+    def evaluate_model(
+        self, right: Sequence[Solution], evaluations: list[SolutionEvaluation], folder: Path
+    ) -> tuple[ModelEvaluation | None, list[SolutionEvaluation], str | None]:
+        """Judge and measure the whole model with each right solution, and with all of them."""
+        if not right or not self.request.in_model:
+            return None, evaluations, None
+        judge = ModelJudge(
+            self.builder, self.files.problem(), self.server, folder, self.request.measured
+        )
+        with judge.open():
+            comparisons: list[ModelComparison] = []
+            speeds: dict[str, Speed | None] = {}
+            for solution in right:
+                comparison, speeds[solution.name], text = judge.evaluate([solution])
+                comparisons.append(comparison)
+            speed = speeds[right[0].name]
+            if len(right) > 1:
+                comparison, speed, text = judge.evaluate(right)
+                comparisons.append(comparison)
+            compiled: tuple[Speed | None, str | None] = (None, None)
+            if self.request.compiled and self.request.measured:
+                compiled = self._measure_compiled(judge.start_compiled, judge.measure_compiled)
+            self.forward_s += judge.forward_s
+            original_s = judge.original_s
+        finished = [_complete(e, speeds.get(e.name), original_s) for e in evaluations]
+        model = ModelEvaluation(
+            comparisons=comparisons,
+            speed=speed,
+            compiled=compiled[0],
+            compiled_failure=compiled[1],
+        )
+        return model, finished, text if comparisons[-1].judgement == "right" else None
+
+
+def _complete(
+    evaluation: SolutionEvaluation, measured: Speed | None, original_s: float | None
+) -> SolutionEvaluation:
+    """Return a solution's evaluation with its share of the model and what follows from it."""
+    speed = evaluation.speed
+    if speed is None or not original_s:
+        return evaluation
+    share = min(1.0, min(speed.before_s) * evaluation.places / original_s)
+    predicted = 1 / (1 - share + share / speed.speedup)
+    return evaluation.model_copy(
+        update={
+            "share": float(f"{share:.4g}"),
+            "predicted": float(f"{predicted:.4g}"),
+            "measured": measured,
+        }
+    )
+
+
+def _shorten(comparisons: Sequence[PlaceComparison]) -> list[PlaceComparison]:
+    """Return comparisons with rounded numbers."""
+
+    def shorten(value: float | None) -> float | None:
+        return None if value is None else float(f"{value:.4g}")
+
+    return [
+        item.model_copy(
+            update={
+                "tolerances": shorten(item.tolerances),
+                "eager_tolerances": shorten(item.eager_tolerances),
+                "max_diff": shorten(item.max_diff),
+            }
+        )
+        for item in comparisons
+    ]
+
+
+def _list_notes(directory: Path) -> list[str]:
+    """Return a remark if the decomposition itself is not known to be right."""
+    try:
+        result = ProblemResult.from_directory(directory)
+    except KdrunError:
+        return ["The decomposition has no result.json: `kdrun verify` says whether it is right."]
+    if result.status != "passed":
+        return [f"The decomposition itself is {result.status}: a verdict here says little."]
+    if changed := first_mismatch(directory, result.files):
+        return [f"The decomposition has changed since it was verified: {changed}."]
+    return []
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,220 @@
+"""Starts programs in confined processes, and talks to them.
+
+A program is a file with a model class: a solution, the component that it replaces, the original, or
+a model with solutions in it. All of them run under the same protocol, so that their times compare.
+"""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from runner.evaluate import program_process
+from runner.problems import nested_values
+from runner.verify.guard import sandbox, shared_memory, wire_format
+from runner.verify.guard.sandbox import system_paths
+from runner.verify.guard.shared_memory import Memory, MemoryFile, NoTensorError, NotToldError
+from runner.verify.guard.wire_format import Channel, ConnectionLostError, decode, encode
+
+CALL_TIMEOUT_S = 60.0
+"""Seconds that one answer may take."""
+COMPILE_TIMEOUT_S = 180.0
+"""Seconds that importing a file, or a first call, may take: compilers run in it."""
+FLUSH_BYTES = 64 << 20
+"""Bytes that are written between batches, so that no cache holds the inputs any more."""
+_LONGEST_REASON = 300
+_TOOLS = (shared_memory, wire_format, sandbox, nested_values)
+_SEARCHED_VARIABLES = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
+"""Environment variables that a program sees, because compilers need them."""
+
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class ProgramError(Exception):
+    """A program raised an error, ended, or took too long; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFile:
+    """A file with a model class, and how to run it."""
+
+    path: Path
+    class_name: str
+    arguments: Any
+    """Arguments of the class: a list, or a dict by name."""
+    training: bool = False
+    compiled: bool = False
+    """Whether it runs under torch.compile."""
+    is_solution: bool = False
+    """Whether it is somebody else's. Solutions share a folder for what their compilers keep."""
+
+
+class ProgramServer:
+    """The process that forks for each program and never runs one itself."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        """`folder`: where programs are copied to, and may write."""
+        self._folder, self._threads, self._count = folder, threads, 0
+        own_end, server_end = socket.socketpair()
+        environment = {n: os.environ[n] for n in _SEARCHED_VARIABLES if n in os.environ}
+        own_programs = str(Path(sys.executable).parent)  # ninja, if it was installed beside torch
+        environment["PATH"] = os.pathsep.join([environment.get("PATH", os.defpath), own_programs])
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-"],
+            stdin=subprocess.PIPE,
+            pass_fds=[server_end.fileno()],
+            env=environment | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
+        )
+        parts = [_read_source(program_process), "tools = {}"]
+        parts += [f"exec({_read_source(tool)!r}, tools)" for tool in _TOOLS]
+        parts.append(f"serve({server_end.fileno()}, tools)")
+        assert self._process.stdin is not None
+        with self._process.stdin as stdin:
+            stdin.write("\n".join(parts).encode())
+        server_end.close()
+        self._channel = Channel(own_end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    @contextmanager
+    def start(self, file: ProgramFile) -> Iterator["ConfinedProgram"]:
+        """Start a program, and import its file; ProgramError if that fails.
+
+        The file is copied, so that it cannot read what lies beside it.
+        """
+        self._count += 1
+        writable = self._folder / ("solutions" if file.is_solution else "components")
+        folder = writable / f"program_{self._count}"
+        folder.mkdir(parents=True)
+        copy = folder / file.path.name
+        shutil.copy(file.path, copy)
+        own_end, program_end = socket.socketpair()
+        request = {
+            "writable": str(writable),
+            "file": str(copy),
+            "class": file.class_name,
+            "training": file.training,
+            "compiled": file.compiled,
+            "threads": self._threads,
+            "flush_bytes": FLUSH_BYTES,
+            "readable": [str(path) for path in system_paths()],
+        }
+        self._channel.send(request, [MemoryFile(program_end.detach())])
+        program = ConfinedProgram(own_end, file)
+        try:
+            program.request("import", None, timeout_s=COMPILE_TIMEOUT_S)
+            yield program
+        finally:
+            own_end.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class ConfinedProgram:
+    """A file that runs in a process of its own."""
+
+    def __init__(self, connection: socket.socket, file: ProgramFile) -> None:
+        self.file = file
+        self._connection, self._channel = connection, Channel(connection)
+        self._memory = Memory()
+        self._is_warm = False
+
+    def build(self, seed: int | None = None) -> None:
+        """Build its model anew, from a seed."""
+        self._is_warm = False
+        seed = secrets.randbelow(1 << 30) if seed is None else seed
+        self.request("build", [self.file.arguments, seed], timeout_s=COMPILE_TIMEOUT_S)
+
+    def load_weights(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Give its model weights, by their names in the component or in the original."""
+        self.request("weights", {name: tensor.detach() for name, tensor in weights.items()})
+
+    def call(self, inputs: Inputs, seed: int, count: int = 2) -> tuple[list[Any], Any]:
+        """Return the outputs of calls on the same inputs, and the inputs after the last call."""
+        timeout_s = CALL_TIMEOUT_S if self._is_warm else COMPILE_TIMEOUT_S
+        answer = self.request(
+            "call", [list(inputs[0]), inputs[1], seed, count], timeout_s=timeout_s
+        )
+        self._is_warm = True
+        match answer:
+            case [list(outputs), inputs_after] if len(outputs) == count:
+                return outputs, inputs_after
+        raise ProgramError("its process sent what cannot be read")
+
+    def place(self, batch: Sequence[Inputs]) -> float:
+        """Send it inputs for `run_batch`, flush the cache, and return the seconds that took."""
+        started = time.perf_counter()
+        self.request("place", [[list(args), kwargs] for args, kwargs in batch])
+        return time.perf_counter() - started
+
+    def run_batch(self, seed: int) -> float:
+        """Call it once on each placed input; return the seconds until it has answered."""
+        started = time.perf_counter()
+        self.request("run", seed, timeout_s=COMPILE_TIMEOUT_S)
+        return time.perf_counter() - started
+
+    def deliver(self, chosen: Sequence[int]) -> tuple[list[Any], float]:
+        """Return chosen outputs of the last batch, and the seconds until they are here."""
+        started = time.perf_counter()
+        outputs = self.request("deliver", list(chosen))
+        seconds = time.perf_counter() - started
+        if not isinstance(outputs, list) or len(outputs) != len(chosen):
+            raise ProgramError("its process sent what cannot be read")
+        return outputs, seconds
+
+    def request(self, kind: str, content: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        """Send a message and return the content of its answer; ProgramError if there is none."""
+        tensors: list[torch.Tensor] = []
+
+        def index_tensor(tensor: torch.Tensor) -> int:
+            tensors.append(tensor)
+            return len(tensors) - 1
+
+        self._connection.settimeout(timeout_s)
+        started = time.monotonic()
+        try:
+            message = {"kind": kind, "content": encode(content, index_tensor)}
+            descriptions, files = self._memory.write(tensors)
+            self._channel.send(message | {"tensors": descriptions}, files)
+            answer, answer_files = self._channel.receive()
+            if isinstance(answer, dict) and "error" in answer:
+                raise ProgramError(_to_one_line(str(answer["error"])))
+            received = self._memory.read(answer["tensors"], answer_files)
+            return decode(answer["content"], received.__getitem__)
+        except NotToldError as error:
+            raise ProgramError(f"{error} cannot be sent to another process") from error
+        except ConnectionLostError as error:
+            if time.monotonic() - started >= timeout_s:
+                raise ProgramError(f"no answer within {timeout_s:.0f} s") from error
+            raise ProgramError("its process ended") from error
+        except (NoTensorError, LookupError, TypeError, ValueError) as error:
+            raise ProgramError("its process sent what cannot be read") from error
+
+
+def _to_one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 1]}…"
+
+
+def _read_source(module: Any) -> str:
+    """Return a module's source without its imports of kdrun; they are in the same dict already."""
+    lines = Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("from runner."))

@@ -1,0 +1,283 @@
+"""Runs a solution, or what it is compared with, in a process that has torch and nothing of kdrun.
+
+A judge starts it as `python -P -` with this text on standard input, followed by the texts of
+shared_memory.py, wire_format.py, sandbox.py and nested_values.py. It reads requests from a socket.
+Each program runs in a fork that may write to one folder alone, and that answers over a socket which
+comes with the request. The judge holds the expected values and the clock.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib.util
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+_CACHE_VARIABLES = {
+    "TMPDIR": "tmp",
+    "HOME": "home",
+    "XDG_CACHE_HOME": "home/cache",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+    "TRITON_CACHE_DIR": "triton",
+}
+"""Maps variables to folders in the writable one, in which compilers keep files."""
+_SET_CHILD_SUBREAPER = 36
+_Tools = dict[str, Any]
+
+
+def serve(descriptor: int, tools: _Tools) -> None:
+    """Fork a process for each program, until the other side closes the socket."""
+    channel = tools["Channel"](socket.socket(fileno=descriptor))
+    gc.freeze()  # A garbage collection would write to pages that forks share.
+    if sys.platform == "linux":  # Whatever a program leaves running becomes a child of this one.
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    programs: set[int] = set()
+    while True:
+        try:
+            request, files = channel.receive()
+        except tools["ConnectionLostError"]:
+            _end_children(set())
+            os._exit(0)
+        programs -= {program for program in programs if os.waitpid(program, os.WNOHANG)[0]}
+        _end_children(programs)
+        program = os.fork()
+        if program:
+            programs.add(program)
+        else:
+            os.setpgid(0, 0)  # Killing the group also ends the compilers that the program starts.
+            os.close(descriptor)
+            answers = tools["Channel"](socket.socket(fileno=os.dup(files.pop(0).descriptor)))
+            _run_program(request, answers, tools)
+        del request, files
+
+
+def _end_children(programs: set[int]) -> None:
+    """Kill the children of this process that are no running programs, with their groups."""
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            child = int(entry.parent.name)
+            if int(fields[1]) == os.getpid() and child not in programs:
+                for kill in (os.killpg, os.kill):
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+def _run_program(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
+    """Answer one program's requests until the judge has no more, and exit."""
+    writable = Path(request["writable"])
+    with contextlib.suppress(BaseException):
+        for variable, name in _CACHE_VARIABLES.items():
+            (writable / name).mkdir(parents=True, exist_ok=True)
+            os.environ[variable] = str(writable / name)
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # Otherwise a pool of processes starts.
+        os.chdir(Path(request["file"]).parent)
+        torch.set_num_threads(request["threads"])
+        readable = [Path(path) for path in request["readable"]]
+        tools["confine"](writable, readable, has_compilers=True)
+        program = _Program(request, tools)
+        while True:
+            message, files = answers.receive()
+            try:
+                answer, answer_files = program.handle(message, files)
+            except Exception as error:  # The program may raise anything.
+                answer, answer_files = {"error": _describe_error(error, request["file"])}, []
+            answers.send(answer, answer_files)
+    os._exit(0)
+
+
+def _describe_error(error: BaseException, file: str) -> str:
+    """Return an error's type, first line, and line in the program's file."""
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    text = str(error).strip()
+    compiler_errors = [line for line in text.splitlines() if "error:" in line]
+    first = (compiler_errors or text.splitlines() or [""])[0]
+    suffix = f" ({Path(file).name}:{lines[-1]})" if lines else ""
+    return f"{type(error).__name__}: {first}{suffix}" if first else type(error).__name__ + suffix
+
+
+class _Program:
+    """A file with a model class, and the inputs that wait for it."""
+
+    def __init__(self, request: dict[str, Any], tools: _Tools) -> None:
+        self._request, self._tools = request, tools
+        self._module: Any = None
+        self._model: Any = None
+        self._forward: Callable[..., Any] = _forward_nothing
+        self._batch: list[tuple[Any, Any]] = []
+        self._outputs: list[Any] = []
+        self._flush_buffer = torch.empty(0, dtype=torch.int64)
+
+    def handle(self, message: dict[str, Any], files: list[Any]) -> tuple[dict[str, Any], list[Any]]:
+        """Return the answer to one message, with its files."""
+        # A memory that outlives the message would keep every file that it has read.
+        received = self._tools["Memory"]().read(message.get("tensors", []), files)
+        content = self._tools["decode"](message.get("content"), received.__getitem__)
+        handlers: dict[str, Callable[[Any], Any]] = {
+            "import": self._import,
+            "build": self._build,
+            "weights": self._load_weights,
+            "call": self._call,
+            "place": self._place,
+            "run": self._run_batch,
+            "deliver": self._deliver,
+        }
+        return self._encode(handlers[message["kind"]](content))
+
+    def _encode(self, value: Any) -> tuple[dict[str, Any], list[Any]]:
+        tensors: list[torch.Tensor] = []
+
+        def index_tensor(tensor: torch.Tensor) -> int:
+            tensors.append(tensor)
+            return len(tensors) - 1
+
+        content = self._tools["encode"](self._tools["to_plain_containers"](value), index_tensor)
+        # The copy keeps what a program still holds from being written to later.
+        descriptions, files = self._tools["Memory"]().write([t.detach() for t in tensors])
+        return {"content": content, "tensors": descriptions}, files
+
+    def _import(self, _: Any) -> None:
+        path = Path(self._request["file"])
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        _seed_generators(0)
+        spec.loader.exec_module(module)
+        self._module = module
+
+    def _build(self, content: Any) -> None:
+        """Build the model anew; a compiled program keeps what it has compiled."""
+        arguments, seed = content
+        model_class = getattr(self._module, self._request["class"], None)
+        if model_class is None:
+            raise AttributeError(f"no class {self._request['class']}")
+        _seed_generators(seed)
+        model = model_class(**arguments) if isinstance(arguments, dict) else model_class(*arguments)
+        if not isinstance(model, torch.nn.Module):
+            raise TypeError(f"{self._request['class']} is not an nn.Module")
+        self._model = model.train(self._request["training"])
+        self._forward = torch.compile(model) if self._request["compiled"] else model
+
+    def _load_weights(self, state: dict[str, torch.Tensor]) -> None:
+        """Give the model weights by name, or those that its `convert_weights` makes of them."""
+        convert = getattr(self._module, "convert_weights", None)
+        if convert is not None:
+            state = convert({name: tensor.clone() for name, tensor in state.items()})
+        own: dict[str, torch.Tensor] = dict(self._model.named_parameters(remove_duplicate=False))
+        parameters = set(own)
+        own.update(self._model.named_buffers(remove_duplicate=False))
+        hint = "name them as in the component, or define convert_weights(state_dict)"
+        if missing := [name for name in state if name not in own]:
+            raise KeyError(f"ModelNew has no weight {missing[0]}; {hint}")
+        if missing := sorted(parameters - set(state)):
+            raise KeyError(f"the component has no weight {missing[0]}; {hint}")
+        with torch.no_grad():
+            for name, tensor in state.items():
+                if own[name].shape != tensor.shape:
+                    shapes = f"{list(own[name].shape)} instead of {list(tensor.shape)}"
+                    raise ValueError(f"its weight {name} has shape {shapes}")
+                own[name].copy_(tensor)
+
+    def _call(self, content: Any) -> list[Any]:
+        """Return the outputs of calls on copies of the same inputs, and the inputs afterwards."""
+        args, kwargs, seed, count = content
+        outputs, inputs_after = [], None
+        for _ in range(count):
+            copies = _copy_nested(args), _copy_nested(kwargs)
+            outputs.append(self._call_once(*copies, seed))
+            inputs_after = copies
+        return [outputs, inputs_after]
+
+    def _call_once(self, args: Any, kwargs: Any, seed: int) -> Any:
+        _seed_generators(seed)
+        with torch.no_grad():
+            return self._forward(*args, **kwargs)
+
+    def _place(self, batch: Any) -> None:
+        """Put inputs where those of the last batch were, and flush the cache."""
+        self._outputs.clear()
+        if len(batch) == len(self._batch) and all(map(_is_alike, self._batch, batch)):
+            for old, new in zip(self._batch, batch, strict=True):
+                for target, source in zip(_list_tensors(old), _list_tensors(new), strict=True):
+                    target.copy_(source)
+        else:
+            self._batch = [(_copy_nested(args), _copy_nested(kwargs)) for args, kwargs in batch]
+        gc.collect()
+        gc.freeze()  # What a compiler left behind would take a tenth of a second each time.
+        if not self._flush_buffer.numel():
+            count = self._request["flush_bytes"] // self._flush_buffer.element_size()
+            self._flush_buffer = torch.zeros(count, dtype=torch.int64)
+        self._flush_buffer += 1
+
+    def _run_batch(self, seed: int) -> None:
+        """Call the model on the inputs of the batch; the judge measures the time."""
+        forward, outputs = self._forward, self._outputs
+        _seed_generators(seed)
+        with torch.no_grad():
+            for args, kwargs in self._batch:
+                outputs.append(forward(*args, **kwargs))
+
+    def _deliver(self, chosen: list[int]) -> list[Any]:
+        return [self._outputs[n] for n in chosen]
+
+
+def _forward_nothing(*_: Any) -> Any:
+    raise RuntimeError("no model")
+
+
+def _is_alike(old: Any, new: Any) -> bool:
+    """Return whether one input's tensors can take the values of the other's."""
+
+    def describe(value: Any) -> list[Any]:
+        return [(t.shape, t.stride(), t.dtype) for t in _list_tensors(value)]
+
+    return describe(old) == describe(new) and not any(map(_has_overlap, _list_tensors(old)))
+
+
+def _copy_nested(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        if _has_overlap(value):
+            return value  # An expanded tensor stays expanded; the memory is this process' own.
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(value)
+    if isinstance(value, dict):
+        return {key: _copy_nested(item) for key, item in value.items()}
+    return type(value)(map(_copy_nested, value)) if type(value) in (list, tuple) else value
+
+
+def _has_overlap(tensor: torch.Tensor) -> bool:
+    """Return whether several elements are one number in memory, as in an expanded tensor."""
+    return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def _list_tensors(value: Any) -> list[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value
+    return [t for item in items for t in _list_tensors(item)] if _is_nested(value) else []
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | tuple | dict)
+
+
+def _seed_generators(number: int) -> None:
+    torch.manual_seed(number)
+    random.seed(number)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(number % 2**32)

@@ -1,0 +1,77 @@
+"""Evaluates solutions for all decompositions of a run, one by one, each in a child process.
+
+They do not run at the same time, and not on Ray: what runs beside a measurement changes it.
+"""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from runner.batch.child.child_process import Request, close_fork_server, run_child
+from runner.batch.cluster import usable_bytes
+from runner.errors import KdrunError
+from runner.evaluate.evaluation import EvaluationAnswer, EvaluationRequest
+from runner.store.evaluation import Evaluation
+
+
+def evaluate_all(
+    requests: Sequence[EvaluationRequest],
+    *,
+    memory_bytes: int | None,
+    timeout_s: float,
+    on_done: Callable[[EvaluationRequest, Evaluation, str | None], None],
+    on_failure: Callable[[KdrunError], None],
+) -> None:
+    """Evaluate each request that has a solution, and write its evaluation.json.
+
+    `on_done` gets each evaluation, and the text of the model with all right solutions.
+    `on_failure` gets the error of a decomposition that could not be evaluated.
+    """
+    limit = usable_bytes(memory_bytes)
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+        try:
+            for request in requests:
+                try:
+                    answer = run_request(request, Path(folder), limit, timeout_s)
+                except KdrunError as error:
+                    on_failure(error)
+                    continue
+                if answer.evaluation is not None:
+                    answer.evaluation.write(request.directory)
+                    on_done(request, answer.evaluation, answer.text)
+        finally:
+            close_fork_server()
+
+
+def run_request(
+    request: EvaluationRequest, folder: Path, limit: int, timeout_s: float
+) -> EvaluationAnswer:
+    """Evaluate in a child process, and return its answer.
+
+    Raises:
+        KdrunError: the child ended without an answer, or could not evaluate.
+    """
+    log = folder / "log"
+    outcome = run_child(
+        Request(
+            function="runner.evaluate.evaluation:evaluate_in_child",
+            argument=request.model_dump_json(),
+            directory=folder,
+            log=log,
+            memory_bytes=limit,
+            timeout_s=timeout_s,
+        )
+    )
+    if outcome.answer is not None:
+        answer = EvaluationAnswer.model_validate_json(outcome.answer)
+        if answer.error is not None:
+            raise KdrunError(answer.error)
+        return answer
+    if outcome.timed_out:
+        raise KdrunError(
+            f"{request.directory}: not evaluated within {timeout_s:.0f} s",
+            hint="raise --timeout, or name fewer solutions",
+        )
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    reason = f": {lines[-1]}" if lines else ""
+    raise KdrunError(f"{request.directory}: the evaluation {outcome.describe_end()}{reason}")

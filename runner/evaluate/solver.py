@@ -1,0 +1,167 @@
+"""Lets an external command write solutions, workload by workload, in rounds.
+
+The command gets a brief on its standard input and writes one file. It runs with the environment,
+the limits and the words of a decomposer's command.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.batch.child.child_process import Request, run_child
+from runner.batch.decomposer import decomposer_process
+from runner.errors import KdrunError, UsageError
+from runner.evaluate.evaluation import EvaluationRequest
+from runner.evaluate.runs import run_request
+from runner.evaluate.solver_brief import (
+    SolverFacts,
+    SolverRequest,
+    describe_finding,
+    write_brief,
+)
+from runner.store.evaluation import Evaluation
+from runner.store.result import Decomposer
+from runner.tree.document import ROOT, Tree
+
+_COMMAND_SHARE = 0.8
+"""Share of a round's time that the command gets; the rest is for judging what it wrote."""
+_BYTE_FLOPS = 5
+"""Floating-point operations that take about as long as moving one byte."""
+_LARGEST_SOLUTION = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SolverRun:
+    """The settings of a solver for one decomposition."""
+
+    command: Decomposer
+    directory: Path
+    solutions: Path
+    """Folder for right solutions."""
+    threads: int
+    memory_bytes: int
+    timeout_s: float
+    """Seconds for one workload, all rounds together."""
+
+
+def choose_workloads(tree: Tree, count: int, operations: Sequence[str] = ()) -> list[str]:
+    """Return the components that take most of the model, by an estimate of their time.
+
+    `operations`: choose kernels that run one of these; else fusions, and kernels outside of them.
+    """
+    parents = {child: key for key, node in tree.nodes.items() for child in node.children}
+    costs: dict[str, int] = {}
+    for key, node in tree.nodes.items():
+        in_fusion = key != ROOT and tree.nodes[parents[key]].level == "fusion"
+        is_chosen = (
+            node.operation in operations
+            if operations
+            else node.level in {"fusion", "kernel"} and not in_fusion
+        )
+        if is_chosen:
+            cost = node.flops + _BYTE_FLOPS * node.bytes
+            costs[node.path] = costs.get(node.path, 0) + cost
+    if operations and not costs:
+        names = sorted({node.operation for node in tree.nodes.values() if node.operation})
+        raise UsageError(
+            f"--operation {operations[0]}: no kernel of this name",
+            hint=f"it has {', '.join(names)}",
+        )
+    return sorted(costs, key=lambda path: -costs[path])[:count]
+
+
+def solve(
+    run: SolverRun, components: Sequence[str], scratch: Path, report: Callable[[str], None]
+) -> None:
+    """Run the command for each component; copy the best right solution to the folder.
+
+    `report` gets a line for each round.
+    """
+    tree = Tree.read(run.directory)
+    run.solutions.mkdir(parents=True, exist_ok=True)
+    for number, component in enumerate(components):
+        folder = scratch / str(number)
+        folder.mkdir()
+        _solve_component(run, tree, component, folder, report)
+
+
+def _solve_component(
+    run: SolverRun, tree: Tree, component: str, folder: Path, report: Callable[[str], None]
+) -> None:
+    name = Path(component).stem
+    workplace, delivered, record = (folder / n for n in ("work", "delivered", ".command"))
+    for path in (workplace, delivered, record):
+        path.mkdir()
+    copy, solution = workplace / "component.py", workplace / f"{name}.py"
+    values = _collect_values(run, component, record)
+    history: list[str] = []
+    best = 0.0
+    deadline = time.monotonic() + run.timeout_s
+    for number in range(1, run.command.rounds + 1):
+        remaining_s = deadline - time.monotonic()
+        share_s = remaining_s / (run.command.rounds - number + 1) * _COMMAND_SHARE
+        if share_s < 1:
+            break
+        shutil.copy(run.directory / component, copy)
+        brief = workplace / "brief.md"
+        text = write_brief(
+            run.directory, tree, component, values, (copy, solution), run.threads, history
+        )
+        brief.write_text(text, encoding="utf-8")
+        command = decomposer_process.build_command(
+            run.command, workplace, {"problem": copy, "output": solution, "brief": brief}
+        )
+        outcome = decomposer_process.run_in_child(command, record, record / "log", share_s)
+        evaluation = _judge(run, solution, delivered, deadline - time.monotonic())
+        finding = describe_finding(evaluation, number, outcome.how)
+        report(f"{name}: {finding}")
+        history.append(finding)
+        speed = evaluation.solutions[0].speed if evaluation else None
+        if speed is not None and speed.speedup > best:
+            best = speed.speedup
+            shutil.copy(delivered / solution.name, run.solutions / solution.name)
+        if not outcome.started or (speed is not None and speed.lowest > 1):
+            break
+
+
+def _collect_values(run: SolverRun, component: str, folder: Path) -> list[str]:
+    """Return a line for each tensor that reaches the component in the model."""
+    request = SolverRequest(directory=run.directory, component=component, threads=run.threads)
+    outcome = run_child(
+        Request(
+            function="runner.evaluate.solver_brief:collect_facts_in_child",
+            argument=request.model_dump_json(),
+            directory=folder,
+            log=folder / "log",
+            memory_bytes=run.memory_bytes,
+            timeout_s=run.timeout_s,
+        )
+    )
+    if outcome.answer is None:
+        raise KdrunError(f"{run.directory}: running the model {outcome.describe_end()}")
+    facts = SolverFacts.model_validate_json(outcome.answer)
+    if facts.error is not None:
+        raise KdrunError(facts.error)
+    return facts.lines
+
+
+def _judge(run: SolverRun, solution: Path, delivered: Path, timeout_s: float) -> Evaluation | None:
+    """Judge what the command wrote; None if that is no file."""
+    if solution.is_symlink() or not solution.is_file():
+        return None
+    if solution.stat().st_size > _LARGEST_SOLUTION:
+        return None
+    shutil.copy(solution, delivered / solution.name)
+    request = EvaluationRequest(
+        directory=run.directory,
+        solutions=delivered,
+        names=[solution.stem],
+        compiled=False,
+        in_model=False,
+        threads=run.threads,
+    )
+    scratch = delivered.parent / "judge"
+    scratch.mkdir(exist_ok=True)
+    return run_request(request, scratch, run.memory_bytes, max(timeout_s, 60.0)).evaluation

@@ -1,0 +1,54 @@
+"""Solutions for all decompositions of a directory, and the page that shows them."""
+
+import base64
+import gzip
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from solution_files import write_solutions
+
+from runner.errors import KdrunError
+from runner.evaluate.evaluation import EvaluationRequest
+from runner.evaluate.runs import evaluate_all
+from runner.report.page import render_page
+from runner.report.subject import find_subject
+from runner.store.evaluation import Evaluation
+
+SOFTMAX = """
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return F.softmax(x, -1)
+"""
+
+
+@pytest.mark.long
+def test_a_model_that_cannot_be_evaluated_does_not_end_the_others(
+    decomposed: Path, names: dict[str, str], tmp_path: Path
+) -> None:
+    broken, good = tmp_path / "custom" / "a_broken_model", tmp_path / "custom" / "heavy_tails"
+    for copy in (broken, good):  # other tests may have evaluated the directory
+        shutil.copytree(decomposed, copy, ignore=shutil.ignore_patterns("evaluation.json"))
+    shutil.rmtree(broken / "steps")
+    folder = write_solutions(tmp_path / "mine", names, {"softmax": SOFTMAX})
+    evaluations: list[Evaluation] = []
+    failures: list[KdrunError] = []
+    evaluate_all(
+        [
+            EvaluationRequest(directory=path, solutions=folder, measured=False)
+            for path in (broken, good)
+        ],
+        memory_bytes=None,
+        timeout_s=300,
+        on_done=lambda request, evaluation, text: evaluations.append(evaluation),
+        on_failure=failures.append,
+    )
+    assert "no step refactors" in str(failures[0])
+    assert [item.is_all_right for item in evaluations] == [True]
+    page = render_page(find_subject(str(tmp_path / "custom"), tmp_path))
+    packed = re.findall(r'id="problem-\d+">([^<]+)<', page)
+    problems = [json.loads(gzip.decompress(base64.b64decode(text))) for text in packed]
+    shown = [p["evaluation"]["solutions"][0]["name"] for p in problems if p["evaluation"]]
+    assert shown == [names["softmax"]]
