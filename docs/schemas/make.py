@@ -23,7 +23,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "result": ProblemResult,
     "manifest": Manifest,
 }
-PACKAGES = ("runner.store.", "runner.tree.")
+PACKAGES = ("runner.problems.", "runner.store.", "runner.tree.")
 
 
 def schema(name: str) -> str:
