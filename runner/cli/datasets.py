@@ -13,7 +13,7 @@ from runner.errors import DatasetError
 
 @click.group(cls=Group, epilog=examples("kdrun data list", "kdrun data fetch"))
 def data() -> None:
-    """List problems and their constants; fetch and check the KernelBench dataset."""
+    """List problems and their constants; fetch and check KernelBench."""
 
 
 @data.command(

@@ -49,7 +49,7 @@ from runner.problems.selection import (
     select_problems,
 )
 from runner.problems.variants import (
-    Variant,
+    ProblemVariant,
     VariantChoice,
     choose_variants,
     problem_constants,
@@ -67,7 +67,7 @@ __all__ = [
     "LoadedProblem",
     "NamedLiterals",
     "Problem",
-    "Variant",
+    "ProblemVariant",
     "VariantChoice",
     "author_code",
     "check_dataset",

@@ -99,7 +99,7 @@ class ConstantChange(BaseModel):
     after: str
 
 
-class Variant(BaseModel):
+class ProblemVariant(BaseModel):
     """Says which file a problem is a variant of, and by what it differs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -155,12 +155,12 @@ class Variant(BaseModel):
         return "".join(f"+{part}" for part in parts)
 
 
-def read_variant(path: Path) -> Variant | None:
+def read_variant(path: Path) -> ProblemVariant | None:
     """Return what a problem file is a variant of; None if it is a file of its own."""
     with suppress(OSError, ValidationError):
         last_line = read_file(path).rstrip().rpartition(b"\n")[2]
         if last_line.startswith(MARK):
-            return Variant.model_validate_json(last_line.removeprefix(MARK))
+            return ProblemVariant.model_validate_json(last_line.removeprefix(MARK))
     return None
 
 
@@ -250,7 +250,7 @@ def write_choice(
             continue
         edits += [(constant, literal) for constant in constants if constant.text != literal]
         changes[constants[0].name] = ConstantChange(before=constants[0].text, after=literal)
-    variant = Variant(
+    variant = ProblemVariant(
         source=f"{problem.source_level}/{problem.name}",
         source_sha256=problem.sha256,
         dtype=choice.dtype,

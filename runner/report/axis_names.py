@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from runner.problems import Variant
+from runner.problems import ProblemVariant
 
 AXIS_WORDS = (
     ("batch", r"batch|^b$|^bs$"),
@@ -20,7 +20,7 @@ Sizes = Mapping[str, int]
 """Values of the constants that were varied, by the word for an axis."""
 
 
-def varied_sizes(problems: Mapping[str, Variant | None]) -> dict[str, Sizes]:
+def varied_sizes(problems: Mapping[str, ProblemVariant | None]) -> dict[str, Sizes]:
     """Return the sizes of each problem by its label; an original's are those before the change."""
     variants = [variant for variant in problems.values() if variant is not None]
     before: dict[str, dict[str, int]] = defaultdict(dict)
@@ -34,7 +34,7 @@ def varied_sizes(problems: Mapping[str, Variant | None]) -> dict[str, Sizes]:
     }
 
 
-def _integers(variant: Variant, *, changed: bool) -> dict[str, int]:
+def _integers(variant: ProblemVariant, *, changed: bool) -> dict[str, int]:
     values: dict[str, int] = {}
     for name, value in variant.values(changed=changed).items():
         if type(value) is int:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from runner.errors import UsageError, suggest_names
-from runner.problems import Variant
+from runner.problems import ProblemVariant
 from runner.quantities import pluralize
 from runner.report.families import Family, collect_families
 from runner.report.kernelbench import Limit, limits
@@ -38,7 +38,7 @@ class WorkloadUse(Document):
 
     problem: str
     """Label of the problem, such as `level3/vit_block`."""
-    variant: Variant | None = None
+    variant: ProblemVariant | None = None
     """Original, constants and dtype of the problem; absent if it is no variant."""
     path: str
     """Path of the component file in that problem's decomposition."""
@@ -299,7 +299,7 @@ def _mode(problem: ReportProblem) -> Mode:
     return problem.tree.metadata.mode
 
 
-def _variant(problem: ReportProblem) -> Variant | None:
+def _variant(problem: ReportProblem) -> ProblemVariant | None:
     assert problem.tree is not None
     return problem.tree.metadata.variant
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from runner import untrusted_files
 from runner.errors import DecompositionError
-from runner.problems import Variant
+from runner.problems import ProblemVariant
 
 SCHEMA_VERSION: Final = 2
 TREE_FILE = "decomposition_tree.json"
@@ -127,7 +127,7 @@ class Metadata(_TreeDocument):
     model_name: str
     kdrun_version: str
     torch_version: str
-    variant: Variant | None = None
+    variant: ProblemVariant | None = None
     """Original file, constants and dtype; absent if the problem is a file of its own."""
     packages: dict[str, str] = Field(default_factory=dict)
     """Version of each package that original.py imports besides torch; a sha256 for a checkout."""
