@@ -17,6 +17,8 @@ from runner.quantities import size
 
 PROCESS_BYTES = 512 << 20
 """Bytes of Python and torch that every estimate counts, so that the same batch is chosen again."""
+MOST_FAILURES = 3
+"""Captures that may fail in this search; a model that has failed so often runs with few values."""
 MOST_PROBES = 12
 """Captures in the search for one problem's batch, after the batch is known."""
 
@@ -143,6 +145,7 @@ class _Search:
         low: _Probe | None = None
         high = replace(own, value=constant.value)
         probe: _Probe | None = candidate.smaller
+        failures = 0
         for _ in range(MOST_PROBES):
             if probe is not None and probe.expected_bytes <= self.limit.memory_bytes:
                 low = probe
@@ -155,6 +158,9 @@ class _Search:
             probe = self._probe(constant, guess)
             if probe is None:  # The model does not run with this value.
                 high = replace(high, value=guess)
+                failures += 1
+                if failures == MOST_FAILURES:
+                    break
         return low
 
     def _interpolate(self, low: _Probe | None, high: _Probe) -> int:
