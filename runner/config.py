@@ -158,6 +158,52 @@ def _check_memory(value: ByteSize) -> ByteSize:
     return value
 
 
+_DTYPE_NAMES = {
+    **{name: name for name in ("fp32", "fp16", "bf16", "fp64")},
+    **{"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64": "fp64"},
+}
+"""Code of each dtype that a model can be converted to, by the names that users give it."""
+
+
+def _read_dtypes(value: object) -> object:
+    """Return the codes of dtypes, each once, from `fp32,bf16` or a list of such texts."""
+    texts = value if isinstance(value, list | tuple) else [value]
+    names = [name.strip() for text in texts for name in str(text).split(",") if name.strip()]
+    for name in names:
+        if name not in _DTYPE_NAMES:
+            raise ValueError(f"{name!r} is none of fp32, bf16, fp16 and fp64")
+    return list(dict.fromkeys(_DTYPE_NAMES[name] for name in names))
+
+
+def _read_constants(value: object) -> object:
+    """Return the literals by the constant's name, from texts such as `batch_size=1,8`.
+
+    A comma inside brackets or quotes separates nothing; `;` separates constants in one text.
+    """
+    if isinstance(value, str):
+        value = [part for part in value.split(";") if part.strip()]
+    if isinstance(value, list | tuple):
+        literals: dict[str, list[str]] = {}
+        for text in value:
+            name, equals, rest = (part.strip() for part in str(text).partition("="))
+            if not equals or not _NAME.fullmatch(name) or not rest:
+                raise ValueError(f"{text!r}: write NAME=VALUE, or NAME=VALUE,VALUE for several")
+            literals.setdefault(name, []).extend(_split_literals(rest))
+        value = literals
+    if isinstance(value, dict):
+        lists = {
+            name: item if isinstance(item, list) else _split_literals(str(item))
+            for name, item in value.items()
+        }
+        return {name: [str(item) for item in items] for name, items in lists.items()}
+    return value
+
+
+def _split_literals(text: str) -> list[str]:
+    pieces = re.findall(r"""(?:\([^()]*\)|\[[^][]*\]|"[^"]*"|'[^']*'|[^,])+""", text)
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
 class Retries(BaseModel):
     """Says how often a problem is tried again, by the cause that ended the attempt; 0 is never.
 
@@ -221,6 +267,17 @@ class Settings(BaseSettings):
     data: Annotated[Path, AfterValidator(_expand_home)] | None = None
     """Directory of problems; default data/kernelbench/ where it exists, else the samples.
     `kdrun data fetch` creates it."""
+    set: Annotated[dict[str, list[str]], NoDecode, BeforeValidator(_read_constants)] = Field(
+        default={}, json_schema_extra={"metavar": "NAME=VALUE"}
+    )
+    """Values of a constant in the problem files, as batch_size=1,8; default their own.
+    Each combination of values and dtypes is a variant; `kdrun data show` lists constants."""
+    dtype: Annotated[list[str], NoDecode, BeforeValidator(_read_dtypes)] = []
+    """Dtypes of model and floating inputs: fp32, bf16, fp16 or fp64; default their own.
+    Each is a variant."""
+    fit: Annotated[ByteSize, AfterValidator(_check_memory)] | None = None
+    """Memory that each problem may need, as 8GiB; default any.
+    A larger problem gets the largest batch that fits."""
     output: Annotated[Path, AfterValidator(_check_output)] = Path("output")
     """Directory of decompositions and runs.
     Decompositions are in LEVEL/NAME/ below it, runs in runs/RUN/."""

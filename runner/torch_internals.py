@@ -235,6 +235,28 @@ def accept_numpy_scalars() -> Iterator[None]:
         TracerBase.create_arg = original  # type: ignore[method-assign]
 
 
+@contextlib.contextmanager
+def convert_fake_weights() -> Iterator[None]:
+    """Let `Module.to(dtype)` convert fake weights that something else still refers to.
+
+    PyTorch swaps a fake weight with the converted one, which it refuses for a tensor with a second
+    reference. Here, the weight's data is replaced, as PyTorch does with real weights.
+    """
+    original: Callable[..., None] = torch.utils.swap_tensors
+
+    def replace(weight: torch.Tensor, converted: torch.Tensor) -> None:
+        if isinstance(weight, FakeTensor) and isinstance(converted, FakeTensor):
+            weight.data = converted
+        else:
+            original(weight, converted)
+
+    torch.utils.swap_tensors = replace
+    try:
+        yield
+    finally:
+        torch.utils.swap_tensors = original
+
+
 def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:
     """Return `make_fx` of a function: it runs on real tensors and records the operators.
 

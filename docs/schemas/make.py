@@ -25,7 +25,7 @@ DOCUMENTS: dict[str, type[BaseModel]] = {
     "manifest": Manifest,
     "evaluation": Evaluation,
 }
-PACKAGES = ("runner.store.", "runner.tree.")
+PACKAGES = ("runner.problems.", "runner.store.", "runner.tree.")
 
 
 def schema(name: str) -> str:

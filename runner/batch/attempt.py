@@ -32,7 +32,7 @@ from runner.batch.child.task import Task, TaskTarget
 from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
 from runner.errors import KdrunError, StoreError, comes_from_full_disk, unwritable_error
-from runner.problems import find_mistake
+from runner.problems import find_mistake, read_variant
 from runner.statuses import Status
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
@@ -213,6 +213,7 @@ def _build_result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
         estimated_memory_bytes=answer.forecast.expected_bytes if answer.forecast else None,
         started=attempt.started,
         source_sha256=_hash_source(task.problem),
+        variant=read_variant(task.problem),
         kdrun_version=__version__,
         torch_version=importlib.metadata.version("torch"),
         options=task.options

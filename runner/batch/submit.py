@@ -10,9 +10,11 @@ from pathlib import Path
 
 from runner import __version__
 from runner.batch.attempt import estimate
-from runner.batch.child.answer import EstimateAnswer, FailureCause, failure_cause
+from runner.batch.batch_fit import MemoryLimit, fit_choice
+from runner.batch.child.answer import Answer, EstimateAnswer, FailureCause, failure_cause
 from runner.batch.child.child_process import close_fork_server
 from runner.batch.child.device import look_for_device
+from runner.batch.child.task import Task
 from runner.batch.cluster import connect, is_client, no_cluster, usable_bytes
 from runner.batch.cluster_versions import refuse_other_versions
 from runner.batch.decomposer import decomposer_process
@@ -36,11 +38,16 @@ from runner.batch.stored_results import (
 from runner.config import Settings
 from runner.errors import UsageError, require_package
 from runner.problems import (
+    Problem,
+    VariantChoice,
+    choose_variants,
     data_root,
     describe_origin,
     select_problems,
+    write_choices,
     write_target_problems,
 )
+from runner.quantities import pluralize, size
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -84,8 +91,10 @@ class Preview:
     """Bytes that Ray will be asked for; present exactly when `peak_bytes` is."""
 
 
-def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
-    """Select the problems and plan the run; a dry run writes nothing to a store.
+def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False) -> Submission:
+    """Select the problems, write their variants and plan the run.
+
+    A dry run writes nothing to a store.
 
     Raises:
         UsageError: the settings select no problem, or contradict each other.
@@ -96,7 +105,12 @@ def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
     patterns = write_target_problems(settings.problem, settings.output)
-    problems = select_problems(root, settings.level, patterns, settings.start, settings.count)
+    selected = select_problems(root, settings.level, patterns, settings.start, settings.count)
+    choices = choose_variants(selected, settings.set, settings.dtype)
+    if settings.fit is None:
+        problems = write_choices(choices, settings.output)
+    else:
+        problems = _fit_choices(choices, settings, say)
     store = DirectoryStore(settings.output)
     options = run_options(settings)
     shared_store = open_store(settings) if is_dry_run else claim_store(settings)
@@ -119,7 +133,41 @@ def prepare(settings: Settings, *, is_dry_run: bool = False) -> Submission:
         is_remote=settings.address is not None,
         work_directory=_work_directory(settings, run_id),
     )
-    return Submission(run, items, describe_origin(root, problems))
+    return Submission(run, items, describe_origin(root, selected))
+
+
+def _fit_choices(
+    choices: Sequence[VariantChoice], settings: Settings, say: MessagePrinter
+) -> list[Problem]:
+    """Return the problems with batches that fit into the memory that the settings name."""
+    assert settings.fit is not None
+    text = size(settings.fit).replace(" ", "").replace(".0", "")
+    limit = MemoryLimit(settings.fit, text, settings.output)
+    max_bytes = usable_bytes(settings.memory)
+
+    def forecast(problem: Problem) -> Answer:
+        with _temporary_directory() as folder:
+            task = Task(
+                problem=problem.path,
+                label=label(problem),
+                directory=folder / "directory",
+                scratch=folder / "scratch",
+                options=run_options(settings),
+                memory_bytes=max_bytes,
+                most_memory_bytes=max_bytes,
+                threads=cores(),
+                timeout_s=settings.timeout,
+            )
+            return estimate(task, folder / "log").answer
+
+    say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
+    problems = {}
+    for choice in choices:
+        fit = fit_choice(choice, limit, forecast)
+        problems[fit.problem.path] = fit.problem
+        if fit.note is not None:
+            say(fit.note)
+    return list(problems.values())
 
 
 def _work_directory(settings: Settings, run_id: str) -> Path | None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from runner.cli.completion import problem_names
 from runner.cli.help import Group, examples
 from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 from runner.errors import DatasetError
@@ -12,7 +13,7 @@ from runner.errors import DatasetError
 
 @click.group(cls=Group, epilog=examples("kdrun data list", "kdrun data fetch"))
 def data() -> None:
-    """List problems; fetch and check the KernelBench dataset."""
+    """List problems and their constants; fetch and check KernelBench."""
 
 
 @data.command(
@@ -24,7 +25,7 @@ def data() -> None:
 @JSON
 def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
     """List the problems of each level, with an idea of each in a line."""
-    from runner.cli import run_tables
+    from runner.cli import problem_lists
     from runner.problems import data_root, select_problems, summarize_problem
 
     settings = settings_from(flags, config)
@@ -33,12 +34,38 @@ def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
         (problem, summarize_problem(problem)) for problem in select_problems(root, settings.level)
     ]
     if as_json:
-        click.echo(run_tables.problems_json(problems))
+        click.echo(problem_lists.problems_json(problems))
     else:
         click.echo(root, err=True)
         if root.samples is not None:
             click.echo(f"{root.samples}, by name as samples/NAME", err=True)
-        run_tables.print_problem_list(problems, new_console())
+        problem_lists.print_problem_list(problems, new_console())
+    return 0
+
+
+@data.command(
+    "show",
+    cls=SettingsCommand,
+    settings=("data",),
+    epilog=examples("kdrun data show vit_block", "kdrun data show my_model.py"),
+)
+@click.argument("problem", metavar="NAME|FILE", shell_complete=problem_names)
+@JSON
+def data_show(problem: str, config: Path | None, as_json: bool, **flags: Any) -> int:
+    """List a problem's constants, which --set changes.
+
+    They are literals with a name: at the top of the file, or in get_inputs() and get_init_inputs().
+    """
+    from runner.cli import problem_lists
+    from runner.problems import data_root, problem_constants, read_problem, select_problem
+
+    settings = settings_from(flags, config)
+    found = read_problem(select_problem(problem, data_root(settings.data)).path)
+    literals = problem_constants(found)
+    if as_json:
+        click.echo(problem_lists.constants_json(found, literals))
+    else:
+        problem_lists.print_constants(found, literals, new_console())
     return 0
 
 

@@ -31,6 +31,7 @@ DECOMPOSER_SETTINGS = ("decomposer", "decomposer_on_failure", "rounds", "pass_en
     epilog=examples(
         "kdrun submit --level 2 --dry-run",
         "kdrun submit --problem '*resnet*' --problem my_model.py",
+        "kdrun submit --level 3 --set batch_size=1,8 --dtype fp32,bf16",
         "kdrun submit --store s3://results/kdrun --run-id nightly",
     ),
 )
@@ -57,7 +58,7 @@ def submit(
         hint = "write --problem before each; a glob needs quotes, such as --problem 'my/*.py'"
         raise UsageError(f"{unnamed[0]}: submit takes no plain arguments", hint=hint)
     settings = settings_from(flags, config)
-    submission = batch.prepare(settings, is_dry_run=dry_run)
+    submission = batch.prepare(settings, batch.print_to_stderr, is_dry_run=dry_run)
     if dry_run:
         _show_plan(batch.preview(submission, settings, batch.print_to_stderr), as_json)
         return 0
@@ -87,10 +88,11 @@ def _show_plan(previews: Any, as_json: bool) -> None:
 
 @click.command(
     cls=SettingsCommand,
-    settings=("data", "output", "mode", *DECOMPOSER_SETTINGS, *RUN_SETTINGS),
+    settings=("set", "dtype", "data", "output", "mode", *DECOMPOSER_SETTINGS, *RUN_SETTINGS),
     epilog=examples(
         "kdrun decompose vit_block",
         "kdrun decompose my_model.py",
+        "kdrun decompose vit_block --dtype bf16 --set batch_size=1",
         "kdrun decompose torch.nn:Linear --init '[64, 32]' --inputs 'float32[8,64]'",
     ),
 )
@@ -121,13 +123,14 @@ def decompose(
     start_child_server(problem)
     from runner.batch import local_execution
     from runner.cli import run_tables
-    from runner.problems import find_path, find_problem
+    from runner.problems import find_path, find_problem, write_one_variant
 
     settings = settings_from(flags, config)
     file, reference = find_problem(problem, init, inputs, settings.data, settings.output)
     path = find_path(problem)
     if reference is None and not (path and path.is_file()):
         click.echo(f"{problem}: {file}", err=True)
+    file = write_one_variant(file, settings.set, settings.dtype, settings.output)
     decomposition = local_execution.decompose(file, settings, reference)
     took_s = time.monotonic() - STARTED
     run_tables.print_result(decomposition, took_s, new_console(stderr=as_json))

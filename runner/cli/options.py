@@ -81,7 +81,8 @@ def _build_option(name: str, field: "FieldInfo", complete: Completion | None) ->
     else:
         names = flag
         options["type"] = _click_type(kind)
-        options["multiple"] = is_list or (isinstance(kind, type) and issubclass(kind, BaseModel))
+        is_mapping = isinstance(kind, type) and issubclass(kind, BaseModel)
+        options["multiple"] = is_list or is_mapping or get_origin(kind) is dict
     sentence = str(field.description).partition("\n")[0].removesuffix(".")
     more = "; repeatable" if options.get("multiple") else ""
     if (default := format_default(field.default)) and kind is not bool:
@@ -112,7 +113,7 @@ def _click_type(kind: Any) -> Any:
 
 def format_default(default: object) -> str:
     """Return a default as a flag has it; nothing where the setting's text says what it is."""
-    if default is None or default == []:
+    if default is None or default in ([], {}):
         return ""
     if hasattr(default, "model_dump"):
         return ", ".join(f"{name}={value}" for name, value in default.model_dump().items())

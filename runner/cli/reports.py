@@ -143,7 +143,11 @@ def report(
     type=click.IntRange(min=1),
     help=f"Number of workloads; default {DEFAULT_WORKLOADS} for a table, all for a file or JSON.",
 )
-@click.option("--families", is_flag=True, help="Show families: one operation at any size.")
+@click.option(
+    "--families",
+    is_flag=True,
+    help="Show families: one operation at any size; with --operation, their shapes too.",
+)
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
 @click.option(
     "--parquet",
@@ -216,7 +220,8 @@ def workloads(
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
     elif families:
-        catalogue_text.show_families(catalogue, first or DEFAULT_WORKLOADS, new_console())
+        shown = first or DEFAULT_WORKLOADS
+        catalogue_text.show_families(catalogue, operation, shown, new_console())
     else:
         catalogue_text.show_workloads(catalogue, chosen, first or DEFAULT_WORKLOADS, new_console())
     return 0

@@ -4,7 +4,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 
 from rich import box
@@ -18,7 +17,6 @@ from runner.batch.local_execution import LocalDecomposition, LocalVerification
 from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
 from runner.batch.submit import Preview
-from runner.problems import Problem
 from runner.quantities import pluralize
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
@@ -294,28 +292,3 @@ def print_verdict(verified: LocalVerification, console: Console) -> None:
         console.print(f"  not examined: {sentence}", soft_wrap=True)
     for line in verified.verification.get("advice", []):
         console.print(f"advice: {line}", soft_wrap=True)
-
-
-def print_problem_list(problems: Sequence[tuple[Problem, str]], console: Console) -> None:
-    """Print problems by level, each with its idea."""
-    for level, group in groupby(problems, key=lambda pair: pair[0].source_level):
-        members = list(group)
-        console.print(f"{level} ({len(members)})", style="bold")
-        width = max(len(problem.name) for problem, _ in members)
-        for problem, idea in members:
-            console.print(f"  {problem.name:<{width}}  {idea}", soft_wrap=True, markup=False)
-
-
-def problems_json(problems: Sequence[tuple[Problem, str]]) -> str:
-    """Return problems with their ideas as JSON."""
-    rows = [
-        {
-            "problem": problem.name,
-            "source_level": problem.source_level,
-            "path": str(problem.path),
-            "sha256": problem.sha256,
-            "idea": idea,
-        }
-        for problem, idea in problems
-    ]
-    return json.dumps({"problems": rows}, indent=1)

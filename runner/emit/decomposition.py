@@ -27,7 +27,7 @@ from runner.graph.ir import Graph, Mode, TensorSpec
 from runner.graph.operations import constants
 from runner.graph.peak_memory import estimate_peak
 from runner.graph.recognition.recognize import recognize
-from runner.problems import Problem, imported_packages
+from runner.problems import Problem, imported_packages, read_variant
 from runner.tree.document import ROOT, Edge, Metadata, Node, Tree
 from runner.tree.interface import Program
 from runner.tree.kernel_description import describe_kernel, operation_name
@@ -84,7 +84,9 @@ def write_decomposition(
     -> how it draws them instead; `observed_ranges`: range of each value in one run of the model.
     """
     program = Program(graph, recognize(graph))
-    root = partition(program, problem.source_level, problem.name)
+    variant = read_variant(problem.path)
+    name = variant.original_name if variant is not None else problem.name
+    root = partition(program, problem.source_level, name)
     part_workloads = workloads(program, root)
     emitter = Emitter(
         program,
@@ -182,6 +184,7 @@ def build_tree(
             model_name=graph.model_name,
             kdrun_version=runner.__version__,
             torch_version=_torch_version(),
+            variant=read_variant(problem.path),
             packages=imported_packages(problem.path),
             mode=graph.mode,
             capture=graph.capture,

@@ -1,6 +1,7 @@
 """Reads, selects and runs problem files, and fetches and checks the KernelBench dataset."""
 
 from runner.problems.author_errors import author_code, describe_author_error, is_out_of_memory
+from runner.problems.constants import NamedLiterals
 from runner.problems.dataset import (
     CheckReport,
     FetchReport,
@@ -44,7 +45,18 @@ from runner.problems.selection import (
     data_root,
     describe_origin,
     find_labels,
+    select_problem,
     select_problems,
+)
+from runner.problems.variants import (
+    ProblemVariant,
+    VariantChoice,
+    choose_variants,
+    problem_constants,
+    read_variant,
+    write_choice,
+    write_choices,
+    write_one_variant,
 )
 
 __all__ = [
@@ -53,11 +65,15 @@ __all__ = [
     "DataRoot",
     "FetchReport",
     "LoadedProblem",
+    "NamedLiterals",
     "Problem",
+    "ProblemVariant",
+    "VariantChoice",
     "author_code",
     "check_dataset",
     "check_inputs",
     "check_outputs",
+    "choose_variants",
     "data_root",
     "describe_author_error",
     "describe_origin",
@@ -77,12 +93,18 @@ __all__ = [
     "members",
     "package_identity",
     "path_within_package",
+    "problem_constants",
     "read_problem",
+    "read_variant",
     "resolve_problem_file",
     "seed",
+    "select_problem",
     "select_problems",
     "suggest_init",
     "summarize_problem",
     "to_plain_containers",
+    "write_choice",
+    "write_choices",
+    "write_one_variant",
     "write_target_problems",
 ]

@@ -25,9 +25,8 @@ from runner.problems.package_targets import (
 from runner.problems.packages import package_identities
 from runner.problems.problem import find_path
 from runner.problems.selection import data_root, select_problem
+from runner.problems.variants import FOLDER
 
-FOLDER = "problems"
-"""Folder of an output directory for the problem files of models in packages."""
 WIDTH = 88
 
 _RESERVED_NAMES = {

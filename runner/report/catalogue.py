@@ -18,7 +18,9 @@ from typing import Any, Literal
 from pydantic import Field, computed_field
 
 from runner.errors import UsageError, suggest_names
+from runner.problems import ProblemVariant
 from runner.quantities import pluralize
+from runner.report.families import Family, collect_families
 from runner.report.kernelbench import Limit, limits
 from runner.report.subject import ReportProblem, Subject
 from runner.store.result import Document
@@ -36,6 +38,8 @@ class WorkloadUse(Document):
 
     problem: str
     """Label of the problem, such as `level3/vit_block`."""
+    variant: ProblemVariant | None = None
+    """Original, constants and dtype of the problem; absent if it is no variant."""
     path: str
     """Path of the component file in that problem's decomposition."""
     instances: int
@@ -106,17 +110,6 @@ class CatalogueWorkload(Document):
     def intensity(self) -> float:
         """FLOPs per byte; below about ten, memory bandwidth limits the speed."""
         return round(self.flops / self.bytes, 3) if self.bytes else 0.0
-
-
-class Family(Document):
-    """Sums up workloads that differ only in size."""
-
-    name: str
-    """Operation with its attributes: `conv2d(kernel_size=3, padding=1) on 4-d float32`."""
-    workloads: int
-    instances: int
-    problems: int
-    share: float
 
 
 class Point(Document):
@@ -222,7 +215,7 @@ def sort_catalogue(catalogue: Catalogue, by: Measure) -> Catalogue:
             "by": by,
             "workloads": workloads,
             "curve": curve([row.cumulative for row in workloads]),
-            "families": _families(workloads),
+            "families": collect_families(workloads),
         }
     )
 
@@ -278,6 +271,8 @@ def to_rows(workloads: Iterable[CatalogueWorkload]) -> list[dict[str, Any]]:
             record[f"{side}_names"] = list(shapes)
             record[f"{side}_shapes"] = list(shapes.values())
             record[f"{side}_dtypes"] = list(dtypes.values())
+        for use, written in zip(row.uses, record["uses"], strict=True):
+            written["variant"] = str(use.variant) if use.variant else None
         record["median_s"] = row.timing.median_s if row.timing else None
         record["outliers"] = row.timing.outliers if row.timing else None
         rows.append(record)
@@ -302,6 +297,11 @@ def _find_components(problem: ReportProblem, level: Level) -> Iterable[Component
 def _mode(problem: ReportProblem) -> Mode:
     assert problem.tree is not None
     return problem.tree.metadata.mode
+
+
+def _variant(problem: ReportProblem) -> ProblemVariant | None:
+    assert problem.tree is not None
+    return problem.tree.metadata.variant
 
 
 def _digest_code(file: Path) -> str | None:
@@ -349,6 +349,7 @@ def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> Ca
         uses=[
             WorkloadUse(
                 problem=component.problem.label,
+                variant=_variant(component.problem),
                 path=component.nodes[0].path,
                 instances=len(component.nodes),
                 places=[n.id for n in component.nodes],
@@ -374,20 +375,3 @@ def _make_names_unique(rows: list[CatalogueWorkload]) -> list[CatalogueWorkload]
 def _input_shapes(row: CatalogueWorkload) -> str:
     shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes.values()][:3]
     return "_".join(dict.fromkeys(shapes)) or "none"
-
-
-def _families(workloads: Sequence[CatalogueWorkload]) -> list[Family]:
-    members: dict[str, list[CatalogueWorkload]] = defaultdict(list)
-    for row in workloads:
-        members[row.family].append(row)
-    rows = [
-        Family(
-            name=name,
-            workloads=len(rows),
-            instances=sum(row.instances for row in rows),
-            problems=len({use.problem for row in rows for use in row.uses}),
-            share=sum(row.share for row in rows),
-        )
-        for name, rows in members.items()
-    ]
-    return sorted(rows, key=lambda family: (-family.share, -family.workloads, family.name))

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import Catalogue, CatalogueWorkload
+from runner.report.families import Family
 from runner.report.units import seconds, tensors
 
 MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
@@ -50,18 +51,38 @@ def show_workloads(
     _show_totals(catalogue, console)
 
 
-def show_families(catalogue: Catalogue, shown: int, console: Console) -> None:
-    """Print the families with the largest share, then the totals of the catalogue."""
+def show_families(
+    catalogue: Catalogue, operations: Sequence[str], shown: int, console: Console
+) -> None:
+    """Print the families with the largest share, then the totals of the catalogue.
+
+    With operations, only their families are printed, each with a table of its shapes.
+    """
+    families = [f for f in catalogue.families if not operations or f.operation in operations]
     table = _table(["family", "workloads", "instances", "models", "share"])
-    for family in catalogue.families[:shown]:
+    for family in families[:shown]:
         counts = (family.workloads, family.instances, family.problems)
         table.add_row(family.name, *map(str, counts), f"{100 * family.share:.1f}%")
     console.print(table)
-    if len(catalogue.families) > shown:
-        console.print(
-            f"... and {len(catalogue.families) - shown} more; --first and --json have all"
-        )
+    if len(families) > shown:
+        console.print(f"... and {len(families) - shown} more; --first and --json have all")
+    for family in families[:shown] if operations else ():
+        console.print(f"\n{family.name}")
+        console.print(_shape_table(family))
     _show_totals(catalogue, console)
+
+
+def _shape_table(family: Family) -> Table:
+    words = list(dict.fromkeys(word for shape in family.shapes for word in shape.sizes))
+    table = _table([*words, "inputs", "weights", "outputs", "instances"])
+    for shape in family.shapes:
+        tensors = (shape.inputs, shape.weights, shape.outputs)
+        table.add_row(
+            *(str(shape.sizes.get(word, "")) for word in words),
+            *(", ".join("x".join(map(str, s)) or "scalar" for s in shapes) for shapes in tensors),
+            str(shape.instances),
+        )
+    return table
 
 
 def _show_totals(catalogue: Catalogue, console: Console) -> None:

@@ -1,19 +1,16 @@
 """Writes workloads as definitions, the form that FlashInfer-Bench and SOL-ExecBench read.
 
-A definition is a function of named tensors whose dimensions are named axes. Workloads of a family
-share a definition, in which the sizes that vary are `var` axes, if the function's code holds no
-sizes and random inputs are as good as the model's. Any other workload has a definition of its own
-with constant axes, which contains the component's class and draws its own inputs.
+A definition is a function of named tensors whose dimensions are named axes. The definition of a
+single workload has constant axes, contains the component's class and draws its own inputs;
+`shared_definitions.py` writes those of several workloads.
 """
 
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 import re
 import uuid
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,73 +132,8 @@ def read_subject(workload: CatalogueWorkload, file: Path) -> DefinitionSubject:
     return DefinitionSubject(workload, source, file, tuple(inputs), tuple(outputs), function)
 
 
-def define_workloads(subjects: Sequence[DefinitionSubject]) -> list[Definition]:
-    """Return the definitions of workloads: shared by a family where possible, else one for each."""
-    families: dict[tuple[str, str, tuple[int, ...]], list[DefinitionSubject]] = defaultdict(list)
-    for subject in subjects:
-        shared = (
-            _number_arguments(subject.function) if subject.function and subject.general else None
-        )
-        key = (subject.workload.family, shared or subject.workload.id, subject.ranks)
-        families[key].append(subject)
-    definitions: list[Definition] = []
-    for members in families.values():
-        definition = _define_family(members) if members[0].general else None
-        definitions += [definition] if definition else [_define_one(member) for member in members]
-    return definitions
-
-
-def _number_arguments(function: KernelFunction) -> str:
-    """Return the function's text with numbered arguments: their names are the authors' choice."""
-    numbers = {argument.name: f"a{i}" for i, argument in enumerate(function.arguments)}
-    code = ast.parse(function.text)
-    for node in ast.walk(code):
-        if isinstance(node, ast.arg):
-            node.arg = numbers[node.arg]
-        elif isinstance(node, ast.Name):
-            node.id = numbers.get(node.id, node.id)
-    return ast.unparse(code)
-
-
-def _define_family(members: list[DefinitionSubject]) -> Definition | None:
-    """Return one definition with varying sizes as axes; None if only outputs have such a size."""
-    first = members[0]
-    slots: dict[tuple[int, ...], str] = {}
-    axes: dict[str, dict[str, Any]] = {}
-    shapes: dict[str, list[str]] = {}
-    for position, tensor in enumerate((*first.inputs, *first.outputs)):
-        shapes[tensor.name] = []
-        for dimension in range(len(tensor.shape)):
-            values = tuple((*m.inputs, *m.outputs)[position].shape[dimension] for m in members)
-            varies = len(set(values)) > 1
-            if values not in slots:
-                if varies and position >= len(first.inputs):
-                    return None
-                slots[values] = f"{tensor.name}_d{dimension}"
-                axes[slots[values]] = (
-                    {"type": "var"} if varies else {"type": "const", "value": values[0]}
-                )
-            shapes[tensor.name].append(slots[values])
-    sizes = {name: values for values, name in slots.items()}
-    workloads = [
-        {
-            "uuid": _uuid(member),
-            "axes": {n: sizes[n][i] for n, axis in axes.items() if axis["type"] == "var"},
-            "inputs": {tensor.name: {"type": "random"} for tensor in first.inputs},
-        }
-        for i, member in enumerate(members)
-    ]
-    assert first.function is not None
-    name = first.workload.name
-    if len(members) > 1:
-        shared = f"{first.workload.family} {first.ranks} {_number_arguments(first.function)}"
-        name = f"{_op(first)}_{hashlib.sha256(shared.encode()).hexdigest()[:12]}"
-    document = _document(name, first, axes, shapes, first.function.text)
-    return Definition(name, document, workloads, tuple(members), custom=False)
-
-
-def _define_one(subject: DefinitionSubject) -> Definition:
-    """Return a definition of one workload: constant axes, inputs as the component draws them."""
+def define_one(subject: DefinitionSubject) -> Definition:
+    """Return the definition of one workload: constant axes, inputs as the component draws them."""
     axes: dict[str, dict[str, Any]] = {}
     by_value: dict[int, str] = {}
     shapes: dict[str, list[str]] = {}
@@ -212,12 +144,12 @@ def _define_one(subject: DefinitionSubject) -> Definition:
                 axes[by_value[extent]] = {"type": "const", "value": extent}
         shapes[tensor.name] = [by_value[extent] for extent in tensor.shape]
     workload = {
-        "uuid": _uuid(subject),
+        "uuid": stable_uuid(subject),
         "axes": {},
         "inputs": {tensor.name: {"type": "custom"} for tensor in subject.inputs},
     }
     name = subject.workload.name
-    document = _document(name, subject, axes, shapes, component_code(subject))
+    document = build_document(name, subject, axes, shapes, component_code(subject))
     document["custom_inputs_entrypoint"] = ENTRYPOINT
     return Definition(name, document, [workload], (subject,), custom=True)
 
@@ -259,7 +191,7 @@ def component_code(subject: DefinitionSubject) -> str:
     )
 
 
-def _document(
+def build_document(
     name: str,
     subject: DefinitionSubject,
     axes: dict[str, dict[str, Any]],
@@ -272,7 +204,7 @@ def _document(
     uses = len(subject.workload.uses)
     return {
         "name": name,
-        "op_type": _op(subject),
+        "op_type": operation_word(subject),
         "description": f"{subject.workload.operation}, as {uses} model{'s' * (uses > 1)} of a "
         f"kdrun decomposition run{'s' * (uses == 1)} it, first {subject.workload.uses[0].problem}",
         "axes": axes,
@@ -287,11 +219,11 @@ def to_lines(records: Sequence[dict[str, Any]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def _op(subject: DefinitionSubject) -> str:
+def operation_word(subject: DefinitionSubject) -> str:
     return re.sub(r"\W+", "_", subject.workload.operation).strip("_")
 
 
-def _uuid(subject: DefinitionSubject) -> str:
+def stable_uuid(subject: DefinitionSubject) -> str:
     """Return a UUID that is the same for the same workload in every run and on every machine."""
     return str(
         uuid.uuid5(uuid.NAMESPACE_OID, f"kdrun {subject.workload.mode} {subject.workload.id}")

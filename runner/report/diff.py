@@ -28,6 +28,8 @@ class Side:
 
     directory: str
     source_sha256: str
+    variant: str | None
+    """Original and changes if the problem is a variant, as `level3/x in bf16`; else None."""
     kdrun_version: str
     mode: str
     files: dict[str, int]
@@ -190,6 +192,7 @@ def _side(directory: Path, tree: Tree) -> Side:
     return Side(
         directory=str(directory),
         source_sha256=tree.metadata.source_sha256,
+        variant=str(tree.metadata.variant) if tree.metadata.variant is not None else None,
         kdrun_version=tree.metadata.kdrun_version,
         mode=tree.metadata.mode,
         files={level: len(paths) for level, paths in by_level.items()},
@@ -205,6 +208,9 @@ def show_difference(difference: TreeDifference, console: Console, max_changes: i
     a, b = difference.a, difference.b
     console.print(f"A  {a.directory}  (kdrun {a.kdrun_version}, {a.mode})", soft_wrap=True)
     console.print(f"B  {b.directory}  (kdrun {b.kdrun_version}, {b.mode})", soft_wrap=True)
+    for side, text in (("A", a.variant), ("B", b.variant)):
+        if text is not None:
+            console.print(f"{side} is {text}", soft_wrap=True)
     if a.source_sha256 != b.source_sha256:
         console.print("the problem files differ", style="yellow")
     console.print()

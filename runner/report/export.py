@@ -23,12 +23,13 @@ from runner.report.catalogue import CatalogueWorkload, source_of
 from runner.report.definitions import (
     FLASHINFER_LACKS,
     Definition,
+    DefinitionSubject,
     DefinitionTensor,
-    define_workloads,
     read_subject,
     to_lines,
 )
 from runner.report.kernelbench import EXPLANATIONS, LEVELS, precision, problem_text
+from runner.report.shared_definitions import define_workloads
 from runner.report.subject import Subject
 from runner.store.directory import write_atomically
 
@@ -159,14 +160,14 @@ def _write_flashinfer_bench(
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
         try:
             for definition in definitions:
-                if needed_bytes := 0 if with_inputs else _total_bytes(_stored_inputs(definition)):
+                if needed_bytes := 0 if with_inputs else _total_bytes(definition):
                     skipped.append(definition.name)
                     skipped_bytes += needed_bytes
                     continue
                 try:
                     records = [
-                        _workload_record(definition, workload, root, Path(folder), memory_bytes)
-                        for workload in definition.workloads
+                        _workload_record(definition, index, root, Path(folder), memory_bytes)
+                        for index in range(len(definition.workloads))
                     ]
                 except ValueError as error:
                     notes.append(f"{definition.name} is not in flashinfer-bench/: {error}")
@@ -189,24 +190,22 @@ def _write_flashinfer_bench(
     return notes
 
 
-def _stored_inputs(definition: Definition) -> list[DefinitionTensor]:
-    """Return the inputs of a definition that random values cannot replace."""
-    inputs = definition.subjects[0].inputs if definition.custom else ()
+def _stored_inputs(definition: Definition, subject: DefinitionSubject) -> list[DefinitionTensor]:
+    """Return the inputs of a definition's workload that random values cannot replace."""
+    inputs = subject.inputs if definition.custom else ()
     return [tensor for tensor in inputs if not tensor.plain]
 
 
-def _total_bytes(tensors: Sequence[DefinitionTensor]) -> int:
+def _total_bytes(definition: Definition) -> int:
+    """Return the bytes of all inputs of a definition that have to be stored."""
+    tensors = [t for subject in definition.subjects for t in _stored_inputs(definition, subject)]
     return sum(prod(tensor.shape) * ITEM_BYTES[tensor.dtype] for tensor in tensors)
 
 
 def _workload_record(
-    definition: Definition,
-    workload: dict[str, Any],
-    root: Path,
-    folder: Path,
-    memory_bytes: int | None,
+    definition: Definition, index: int, root: Path, folder: Path, memory_bytes: int | None
 ) -> dict[str, Any]:
-    subject = definition.subjects[0]
+    subject, workload = definition.subjects[index], definition.workloads[index]
     tensors = (*subject.inputs, *subject.outputs)
     unsupported = {tensor.dtype for tensor in tensors} & FLASHINFER_LACKS
     if unsupported:
@@ -214,10 +213,11 @@ def _workload_record(
     inputs = workload["inputs"]
     if definition.custom:
         inputs = {tensor.name: {"type": "random"} for tensor in subject.inputs}
-        if stored := _stored_inputs(definition):
-            relative = (
-                f"blob/workloads/{definition.document['op_type']}/{definition.name}.safetensors"
-            )
+        if stored := _stored_inputs(definition, subject):
+            name = definition.name
+            if len(definition.subjects) > 1:
+                name += f"_{workload['uuid'][:8]}"
+            relative = f"blob/workloads/{definition.document['op_type']}/{name}.safetensors"
             sources = {t.name: t.weight if t.weight else subject.inputs.index(t) for t in stored}
             _draw_tensors(subject.file, sources, root / relative, folder, memory_bytes)
             for tensor in stored:

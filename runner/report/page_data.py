@@ -68,7 +68,7 @@ def workloads_data(catalogue: Catalogue, subject: Subject) -> dict[str, Any]:
         "listed": [
             _workload_data(row, families[row.family], numbers) for row in catalogue.workloads
         ],
-        "families": [family.model_dump() for family in catalogue.families],
+        "families": [family.model_dump(exclude={"shapes"}) for family in catalogue.families],
     }
 
 

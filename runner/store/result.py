@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from runner.errors import StoreError
+from runner.problems import ProblemVariant
 from runner.statuses import Status
 from runner.untrusted_files import read_text
 
@@ -118,6 +119,8 @@ class ResultSummary(Document):
 
     problem: str
     source_level: str
+    variant: ProblemVariant | None = None
+    """Original file, constants and dtype; absent if the problem is a file of its own."""
     status: Status
     reason: str | None = None
     """One line for people that says why; present exactly if the status is not `passed`."""

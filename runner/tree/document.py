@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from runner import untrusted_files
 from runner.errors import DecompositionError
+from runner.problems import ProblemVariant
 
 SCHEMA_VERSION: Final = 2
 TREE_FILE = "decomposition_tree.json"
@@ -126,6 +127,8 @@ class Metadata(_TreeDocument):
     model_name: str
     kdrun_version: str
     torch_version: str
+    variant: ProblemVariant | None = None
+    """Original file, constants and dtype; absent if the problem is a file of its own."""
     packages: dict[str, str] = Field(default_factory=dict)
     """Version of each package that original.py imports besides torch; a sha256 for a checkout."""
     mode: Literal["eval", "train"] = "eval"
@@ -228,6 +231,8 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 def _format_tree(tree: Tree) -> str:
     """Return the tree as readable JSON: one line for each field, each shape, each edge."""
     document = tree.model_dump(mode="json", by_alias=True)
+    if tree.metadata.variant is None:
+        del document["metadata"]["variant"]
     metadata = _format_fields(document["metadata"], 2)
     nodes = (
         f"  {_encode(key)}: {_format_fields(node, 3)}" for key, node in document["nodes"].items()

@@ -28,7 +28,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_function_in_a_package_is_a_problem_of_the_run(zoo: Path) -> None:
     chosen = ["zoo_of_mine:small", "vit_block"]
-    submission = prepare(Settings(problem=chosen, data=SAMPLES, output=Path("results")))
+    submission = prepare(Settings(problem=chosen, data=SAMPLES, output=Path("results")), print)
     assert [item.label for item in submission.items] == ["level3/vit_block", "custom/small"]
     problem = submission.items[1].problem
     assert problem.path == zoo.parent / "results/problems/small.py"
@@ -38,7 +38,7 @@ def test_a_function_in_a_package_is_a_problem_of_the_run(zoo: Path) -> None:
 
 def test_another_source_of_the_package_is_another_problem(zoo: Path) -> None:
     settings = Settings(problem=["zoo_of_mine:small"])
-    before = prepare(settings).items[0].problem.sha256
-    assert prepare(settings).items[0].problem.sha256 == before
+    before = prepare(settings, print).items[0].problem.sha256
+    assert prepare(settings, print).items[0].problem.sha256 == before
     zoo.write_text(ZOO.replace("2, 4", "3, 4"))
-    assert prepare(settings).items[0].problem.sha256 != before
+    assert prepare(settings, print).items[0].problem.sha256 != before

@@ -11,6 +11,7 @@ import pytest
 from documents import FILES, LARGE, Make, manifest, row, save
 
 from runner.errors import StoreError
+from runner.problems import find_labels
 from runner.store import Manifest, RunStore, key_layout
 from runner.store.pull import PullOutcome, pull
 from runner.store.result import first_mismatch, sha256_of
@@ -168,6 +169,18 @@ def test_a_problem_that_was_not_committed_is_not_there(
     store.result_objects("one", result).send(directory)
     done = pull(store, run, tmp_path / "to", lambda label: True, lambda one: None)
     assert [one.label for one in done] == [LABEL]
+
+
+def test_a_variants_name_is_a_place_in_a_store_and_a_glob_finds_it(
+    store: RunStore, run: Manifest, make: Make, tmp_path: Path
+) -> None:
+    label = "level1/relu+bf16+batch_size=1"
+    published = store.publish("one", *make(label)).committed
+    assert store.find_result("one", label) == published
+    wanted = [*find_labels([LABEL, label], "relu+bf16*")]
+    done = pull(store, run, tmp_path / "to", lambda name: name in wanted, lambda one: None)
+    assert [one.label for one in done] == [label]
+    assert first_mismatch(tmp_path / "to" / label, published.result.files) is None
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ class EstimateAnswer(_AnswerDocument):
     kind: Literal["estimate"] = "estimate"
     status: Literal["passed"] = "passed"
     forecast: Forecast
+    input_shapes: list[list[int]]
+    """Shapes of forward()'s inputs."""
 
 
 class FactsAnswer(_AnswerDocument):

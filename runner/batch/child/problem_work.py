@@ -48,7 +48,13 @@ from runner.errors import (
 from runner.graph import estimate_problem as capture_and_estimate
 from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
-from runner.problems import Problem, is_out_of_memory, read_problem, suggest_init
+from runner.problems import (
+    Problem,
+    is_out_of_memory,
+    read_problem,
+    read_variant,
+    suggest_init,
+)
 from runner.prompts.brief import MOST_FINDINGS
 from runner.prompts.fact_collection import collect_facts
 from runner.statuses import Status
@@ -76,8 +82,14 @@ def estimate(argument: str) -> str:
     def body(task: Task, stages: Stages) -> Answer:
         with stages("load"):
             problem = read_problem(task.problem)
+        if refusal := _refuse_variant(task):
+            return refusal
         with stages("capture"):
-            return EstimateAnswer(forecast=forecast_memory(problem, task.options.mode))
+            graph = capture_graph(problem, mode=task.options.mode)
+            return EstimateAnswer(
+                forecast=_forecast_from_estimate(problem, estimate_graph(graph)),
+                input_shapes=[list(graph.values[item.name].shape) for item in graph.inputs],
+            )
 
     return _run_body(argument, body)
 
@@ -120,6 +132,8 @@ def facts(argument: str) -> str:
     def body(task: Task, stages: Stages) -> Answer:
         with stages("load"):
             problem = read_problem(task.problem)
+        if refusal := _refuse_variant(task):
+            return refusal
         with stages("capture"):
             return FactsAnswer(facts=collect_facts(problem, task.options.mode))
 
@@ -133,6 +147,8 @@ def decompose(argument: str) -> str:
         device = find_device(task.options.device)
         with stages("load"):
             problem = read_problem(task.problem)
+        if refusal := _refuse_variant(task):
+            return refusal
         with stages("capture"):
             graph = capture_graph(problem, mode=task.options.mode)
             memory_forecast = _forecast_from_estimate(problem, estimate_graph(graph))
@@ -175,6 +191,15 @@ def decompose(argument: str) -> str:
         return answer.model_copy(update={"forecast": memory_forecast})
 
     return _run_body(argument, body)
+
+
+def _refuse_variant(task: Task) -> FailureAnswer | None:
+    """Return the answer of a variant that does not exist, or None if the problem is to be run."""
+    variant = read_variant(task.problem)
+    if variant is None or variant.refusal is None:
+        return None
+    status: Status = "too_large" if variant.fit else "error"
+    return FailureAnswer(status=status, reason=variant.refusal, stage="load")
 
 
 def verify(argument: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from runner import __version__
 from runner.batch.decomposer.decomposer_process import find_excess
-from runner.problems import imported_packages
+from runner.problems import imported_packages, read_variant
 from runner.prompts import Facts
 from runner.store.key_layout import is_unsafe_name
 from runner.store.result import RESULT_FILE, Figures
@@ -119,6 +119,7 @@ def complete_tree(build_directory: Path, source: ProblemSource, facts: Facts) ->
         "model_name": "Model",
         "kdrun_version": __version__,
         "torch_version": importlib.metadata.version("torch"),
+        "variant": read_variant(build_directory / ORIGINAL),
         "packages": imported_packages(build_directory / ORIGINAL),
         "mode": source.mode,
         "capture": facts.capture or "concrete",

@@ -36,7 +36,12 @@ from runner.graph.tracing.provenance import (
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
 from runner.problems import Problem, check_inputs, describe_author_error, load_problem, seed
-from runner.torch_internals import FakeTensorMode, accept_numpy_scalars, allow_argument_mod
+from runner.torch_internals import (
+    FakeTensorMode,
+    accept_numpy_scalars,
+    allow_argument_mod,
+    convert_fake_weights,
+)
 
 _LONGEST_INPUT = 4096
 """Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
@@ -117,7 +122,7 @@ def _reason(problem: Problem, error: Exception) -> str:
 
 def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
     model_recorder, inputs_recorder = ProvenanceRecorder(), ProvenanceRecorder(_LONGEST_INPUT)
-    with tensor_mode:
+    with tensor_mode, convert_fake_weights():
         seed(0)
         loaded = load_problem(problem)
         seed(0)
