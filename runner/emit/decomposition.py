@@ -77,9 +77,12 @@ def write_decomposition(
     directory: Path,
     replacement_draws: Mapping[str, SafeNumbers] | None = None,
     observed_ranges: Mapping[str, ObservedNumbers] | None = None,
+    *,
+    keeps_values: bool = False,
 ) -> Tree:
     """Decompose a captured program and write it as `decompose` does.
 
+    `keeps_values`: values will be stored beside the files, which then can test themselves on these.
     `replacement_draws`: path of a component file that failed or gave NaN on the inputs that it drew
     -> how it draws them instead; `observed_ranges`: range of each value in one run of the model.
     """
@@ -94,6 +97,7 @@ def write_decomposition(
         replacement_draws or {},
         observed_ranges or {},
         call_lines(program, root),
+        keeps_values,
     )
     components = _write_components(emitter, root)
     texts = {c.path: c.text for c in components.values()}
