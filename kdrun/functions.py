@@ -51,7 +51,8 @@ def decompose(
 
     Raises:
         UsageError: an argument is invalid.
-        CaptureError: the model's program cannot be written down, or the model raises.
+        ProblemError: the inputs do not fit forward(), or it raises.
+        CaptureError: the model's program cannot be written down.
         DecompositionError: nothing could be written; the message says why.
 
     >>> import torch, kdrun
@@ -158,9 +159,7 @@ def _decompose_file(
     result = outcome.result
     if outcome.earlier_stays or not (outcome.directory / TREE_FILE).exists():
         raise DecompositionError(f"{result.label}: {result.status}: {result.reason}")
-    verification = Verification(
-        result.status, result.reason, result.bitwise_equal, result.max_diff
-    )
+    verification = Verification(result.status, result.reason, result.bitwise_equal, result.max_diff)
     return Parts(outcome.directory, verification, found.weights if found else None)
 
 

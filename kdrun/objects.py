@@ -64,8 +64,9 @@ def read_object(
     """Return the problem of a model in memory, shown to equal the model on these inputs.
 
     Raises:
-        UsageError: the name is none for a file, or the inputs do not fit forward().
-        CaptureError: the model's program cannot be written down, or the model raises.
+        UsageError: the name is none for a file.
+        ProblemError: the inputs do not fit forward(), or it raises.
+        CaptureError: the model's program cannot be written down.
         DecompositionError: the written program computes something else than the model.
     """
     if not _NAME.fullmatch(name):
@@ -74,6 +75,8 @@ def read_object(
     problem = Problem(Path(name), name, "custom", "")
     graph = capture_object(problem, model, args, dict(kwargs), mode)
     facts = _describe_object(model, kwargs, args)
+    if graph.specialisations:
+        facts += ("It holds for inputs that lead to the same decisions:", *graph.specialisations)
     written = write_object_problem(graph, name, [f"{name}, a model from memory.", *facts])
     found = ObjectModel(model, args, kwargs, mode, written, facts)
     module = ModuleType(name)

@@ -12,14 +12,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from kdrun.stored_values import StoredValues
 from kdrun.tree_view import TreeView
 from runner.errors import DecompositionError, UsageError, suggest_names
 from runner.problems import load_problem, read_problem, seed
 from runner.tree.document import Node, Tree
 from runner.verify.composing import PartsModel, compose
 from runner.verify.gates.weights import Weights, snapshot_weights, transfer_weights
-
-from kdrun.stored_values import StoredValues  # isort: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +159,9 @@ class Parts:
         """Return the whole model, put together from its parts, with its weights.
 
         `replace`: name of a component -> class that takes its place in each of its instances. The
-        class is built without arguments, and has parameters of the component's names and shapes. The
-        composed model takes the original's inputs, and returns its output tensors: one tensor, or
-        a tuple.
+        class is built without arguments, and has parameters of the component's names and shapes.
+        The composed model takes the original's inputs, and returns its output tensors: one tensor,
+        or a tuple.
 
         Raises:
             UsageError: there is no such component, or a class does not fit into its place.
@@ -172,7 +171,7 @@ class Parts:
 
     @property
     def weights(self) -> Weights:
-        """Weights by their names in original.py: the object's, those stored, or drawn with seed 0."""
+        """Weights by their names in original.py: the object's, those stored, or drawn anew."""
         if self._object_weights is not None:
             return self._object_weights()
         if self.stored_values.exist:

@@ -90,7 +90,9 @@ class TreeView:
         return TreeNode(node, tuple(map(self._node, node.children)))
 
     def __repr__(self) -> str:
-        console = Console(width=10_000, no_color=True, highlight=False, markup=False)
+        console = Console(
+            width=10_000, color_system=None, force_jupyter=False, highlight=False, markup=False
+        )
         with console.capture() as capture:
             console.print(draw_tree(self.document, WIDTH), no_wrap=True)
         return f"{capture.get()}\n{summary_line(self.document)}"

@@ -75,7 +75,6 @@ def stored_calls():
     reader = runpy.run_path(str(values / "stored_values.py"))
     return reader["stored_calls"](values, Path(__file__).stem, Model)
 
-
 '''
 
 _LOOP_OVER_CALLS = """    torch.manual_seed(0)
@@ -145,8 +144,12 @@ def _run_on_stored_values(text: str) -> str:
     """Return the text of run_tests() with a loop over the calls that it tests."""
     head, _, body = text.partition("    torch.manual_seed(0)\n")
     body = body.replace("Model().%(mode)s()(*get_inputs())", "model(*inputs)")
-    return head + _LOOP_OVER_CALLS + "".join(
-        f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True)
+    return (
+        head
+        + _LOOP_OVER_CALLS
+        + "".join(
+            f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True)
+        )
     )
 
 

@@ -64,6 +64,7 @@ def stored_calls(
                 if isinstance(getattr(module, attribute), torch.nn.Parameter):
                     value = torch.nn.Parameter(value, requires_grad=value.is_floating_point())
                 setattr(module, attribute, value)
-            yield model.train(tree["metadata"]["mode"] == "train"), place_inputs(
-                folder, component, node
+            yield (
+                model.train(tree["metadata"]["mode"] == "train"),
+                place_inputs(folder, component, node),
             )

@@ -75,9 +75,9 @@ def compose(
 def _resolve_names(
     layout: Layout, replacements: Mapping[str, Callable[[], nn.Module]]
 ) -> dict[str, tuple[str, Callable[[], nn.Module]]]:
-    """Return component file -> (name, replacement); UsageError for an unknown name or a non-class."""
+    """Return component file -> (name, class); UsageError if one of the two is invalid."""
     files = {Path(path).stem: path for path in layout.components}
-    resolved = {}
+    resolved: dict[str, tuple[str, Callable[[], nn.Module]]] = {}
     for name, cls in replacements.items():
         if name not in files:
             raise UsageError(f"replace: no component {name!r}", hint=suggest_names(name, files))

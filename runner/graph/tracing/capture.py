@@ -115,7 +115,8 @@ def capture_object(
     a capture needs neither memory nor arithmetic; only a model that it cannot trace runs.
 
     Raises:
-        CaptureError: no capture strategy could write the program down, or forward() raises.
+        CaptureError: no capture strategy could write the program down.
+        ProblemError: the inputs do not fit forward(), or it raises.
     """
     training = {module: module.training for module in model.modules()}
     fast_path = torch.backends.mha.get_fastpath_enabled()
@@ -151,6 +152,11 @@ def capture_object(
                 raise
             except Exception as error:  # Whatever tracing raises, the next strategy is tried.
                 errors.append(error)
+        try:
+            with torch.no_grad():
+                model(*args, **kwargs)
+        except Exception as error:
+            raise ProblemError(problem.path, describe_author_error(problem, error)) from error
         raise _refusal(problem, errors) from errors[-1]
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)

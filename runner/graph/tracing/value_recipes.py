@@ -6,6 +6,7 @@ parameter or an input is drawn with the mean and the spread that it has.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -18,7 +19,7 @@ _DIGITS = 2
 """Significant digits of a mean or spread in a recipe."""
 
 
-class ValueRecorder(ProvenanceRecorder):
+class ValueRecorder(ProvenanceRecorder):  # type: ignore[no-untyped-call]
     """Gives recipes by looking at values, in place of a record of how they were made."""
 
     def __init__(self, *, inputs: bool = False) -> None:
@@ -52,14 +53,13 @@ def _exact_expressions(tensor: torch.Tensor) -> Iterator[str]:
             row = values.flatten(0, -2)[0] if values.dim() > 1 else values
             start, step = row[0].item(), (row[1] - row[0]).item()
             size = values.shape[-1]
-            if not step or step != int(step) or start != int(start):
-                return
-            start, step = int(start), int(step)
-            ramp = torch.arange(start, start + size * step, step, device=values.device)
-            if bool((values == ramp.to(dtype)).all()):
-                cast = "" if dtype == torch.int64 else f", dtype={dtype}"
-                text = f"torch.arange({start}, {start + size * step}, {step}{cast})"
-                yield text if values.dim() == 1 else f"{text}.expand({shape}).clone()"
+            if step and math.isfinite(start + step) and start == int(start) and step == int(step):
+                start, step = int(start), int(step)
+                ramp = torch.arange(start, start + size * step, step, device=values.device)
+                if bool((values == ramp.to(dtype)).all()):
+                    cast = "" if dtype == torch.int64 else f", dtype={dtype}"
+                    text = f"torch.arange({start}, {start + size * step}, {step}{cast})"
+                    yield text if values.dim() == 1 else f"{text}.expand({shape}).clone()"
         if values.dim() > 1 and values.shape[-1] > 1 and values.shape[-2] > 1:
             yield from _triangle_expressions(values)
 
@@ -96,15 +96,15 @@ def _drawing_expression(tensor: torch.Tensor) -> str | None:
     if values.dtype == torch.bool:
         return f"torch.rand({shape}) < {_short(values.float().mean().item())}"
     if not values.is_floating_point():
-        low, high = int(values.min()), int(values.max()) + 1
+        first, end = int(values.min()), int(values.max()) + 1
         cast = "" if values.dtype == torch.int64 else f", dtype={values.dtype}"
-        return f"torch.randint({low}, {high}, {shape}{cast})"
+        return f"torch.randint({first}, {end}, {shape}{cast})"
     finite = values[values.isfinite()].float()
     if not finite.numel():
         return None
     low, high = finite.min().item(), finite.max().item()
     mean, spread = finite.mean().item(), finite.std(correction=0).item()
-    if 0 <= low and high <= 1 and 0.2 < spread < 0.35:
+    if low >= 0 and high <= 1 and 0.2 < spread < 0.35:
         return f"torch.rand({shape}{cast})"
     text = f"torch.randn({shape}{cast})"
     if not 0.9 < spread < 1.1:
