@@ -15,7 +15,7 @@ from runner import __version__
 
 if TYPE_CHECKING:
     from kdrun.functions import decompose, open, verify, workloads
-    from kdrun.parts import Component, ObjectComparison, Parts, Verification
+    from kdrun.parts import ObjectComparison, Parts, PartsComponent, PartsVerification
     from kdrun.tree_view import TreeNode, TreeView
     from runner.errors import KdrunError
 
@@ -24,10 +24,10 @@ _MODULES = {
     "open": "kdrun.functions",
     "verify": "kdrun.functions",
     "workloads": "kdrun.functions",
-    "Component": "kdrun.parts",
+    "PartsComponent": "kdrun.parts",
     "ObjectComparison": "kdrun.parts",
     "Parts": "kdrun.parts",
-    "Verification": "kdrun.parts",
+    "PartsVerification": "kdrun.parts",
     "TreeNode": "kdrun.tree_view",
     "TreeView": "kdrun.tree_view",
     "KdrunError": "runner.errors",
@@ -35,13 +35,13 @@ _MODULES = {
 """Module of each public name, which is imported when the name is first used (PEP 562)."""
 
 __all__ = [
-    "Component",
     "KdrunError",
     "ObjectComparison",
     "Parts",
+    "PartsComponent",
+    "PartsVerification",
     "TreeNode",
     "TreeView",
-    "Verification",
     "__version__",
     "decompose",
     "open",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kdrun.objects import ObjectModel, read_object
-from kdrun.parts import ObjectComparison, Parts, Verification, open_parts
+from kdrun.parts import ObjectComparison, Parts, PartsVerification, open_parts
 from kdrun.results import MEMORY_FILE, add_files
 from kdrun.stored_values import require_safetensors, store_values
 from runner.batch import local_execution
@@ -61,7 +61,7 @@ def decompose(
     >>> parts.verification.passed
     True
     >>> sorted(parts.components)
-    ['linear_relu_8x4_on_2_fp32', 'linear_8x4_on_2_fp32', 'relu_2x4_fp32']
+    ['linear_8x4_on_2_fp32', 'linear_relu_8x4_on_2_fp32', 'relu_2x4_fp32']
     """
     settings = load_settings({"output": Path(output), "mode": mode})
     if isinstance(model, str | Path):
@@ -98,14 +98,14 @@ def open(directory: str | Path) -> Parts:
     >>> parts.verification.passed
     True
     >>> parts.tree.root
-    <kernel root: silu_16x16384_fp32>
-    >>> [tuple(tensor.shape) for tensor in parts["silu_16x16384_fp32"].inputs()]
-    [(16, 16384)]
+    <kernel root: silu_256x8192_62e9_fp32>
+    >>> [tuple(tensor.shape) for tensor in parts["silu_256x8192_62e9_fp32"].inputs()]
+    [(256, 8192)]
     """
     return open_parts(Path(directory))
 
 
-def verify(directory: str | Path) -> Verification:
+def verify(directory: str | Path) -> PartsVerification:
     """Judge a decomposition directory, by whomever it was written, without writing to it.
 
     Raises:
@@ -118,7 +118,7 @@ def verify(directory: str | Path) -> Verification:
     """
     outcome = local_execution.verify(Path(directory), load_settings({}))
     record = outcome.record
-    return Verification(record.status, record.reason, record.bitwise_equal, record.max_diff)
+    return PartsVerification(record.status, record.reason, record.bitwise_equal, record.max_diff)
 
 
 def workloads(
@@ -133,7 +133,7 @@ def workloads(
     >>> import kdrun
     >>> catalogue = kdrun.workloads(sample)
     >>> [(workload.name, workload.instances) for workload in catalogue.workloads]
-    [('silu_16x16384_fp32', 1)]
+    [('silu_256x8192_62e9_fp32', 1)]
     """
     from runner.report.catalogue import collect_workloads, sort_catalogue
     from runner.report.stored_subject import open_subject
@@ -159,7 +159,9 @@ def _decompose_file(
     result = outcome.result
     if outcome.earlier_stays or not (outcome.directory / TREE_FILE).exists():
         raise DecompositionError(f"{result.label}: {result.status}: {result.reason}")
-    verification = Verification(result.status, result.reason, result.bitwise_equal, result.max_diff)
+    verification = PartsVerification(
+        result.status, result.reason, result.bitwise_equal, result.max_diff
+    )
     return Parts(outcome.directory, verification, found.weights if found else None)
 
 

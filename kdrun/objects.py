@@ -77,7 +77,8 @@ def read_object(
     facts = _describe_object(model, kwargs, args)
     if graph.specialisations:
         facts += ("It holds for inputs that lead to the same decisions:", *graph.specialisations)
-    written = write_object_problem(graph, name, [f"{name}, a model from memory.", *facts])
+    title = f"{name}, a model from memory."
+    written = write_object_problem(problem, graph, name, [title, *facts])
     found = ObjectModel(model, args, kwargs, mode, written, facts)
     module = ModuleType(name)
     exec(compile(written.text, f"{name}.py", "exec", dont_inherit=True), module.__dict__)

@@ -31,7 +31,7 @@ class ObjectComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class PartsVerification:
     """The verdict of the gates on a decomposition."""
 
     status: str
@@ -50,7 +50,7 @@ class Verification:
         return self.status == "passed"
 
 
-class Component:
+class PartsComponent:
     """One component: its file, its inputs, and models with the weights of one of its places."""
 
     def __init__(self, parts: Parts, nodes: tuple[Node, ...]) -> None:
@@ -130,7 +130,7 @@ class Parts:
     def __init__(
         self,
         directory: Path,
-        verification: Verification,
+        verification: PartsVerification,
         object_weights: Callable[[], Weights] | None = None,
     ) -> None:
         self.directory = directory
@@ -140,14 +140,14 @@ class Parts:
         self._object_weights = object_weights
 
     @property
-    def components(self) -> dict[str, Component]:
+    def components(self) -> dict[str, PartsComponent]:
         """All components by name, in the order of the tree."""
         nodes: dict[str, list[Node]] = {}
         for node in self.tree.root.walk():
             nodes.setdefault(node.component, []).append(node.node)
-        return {name: Component(self, tuple(places)) for name, places in nodes.items()}
+        return {name: PartsComponent(self, tuple(places)) for name, places in nodes.items()}
 
-    def __getitem__(self, name: str) -> Component:
+    def __getitem__(self, name: str) -> PartsComponent:
         components = self.components
         if name not in components:
             raise UnknownComponentError(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from kdrun.parts import ObjectComparison, Verification
+from kdrun.parts import ObjectComparison, PartsVerification
 from runner.errors import StoreError
 from runner.store.result import RESULT_FILE, ProblemResult, hash_files
 from runner.tree.document import Tree
@@ -16,7 +16,7 @@ MEMORY_FILE = "from_memory.json"
 """File that says which object in memory a directory was made from."""
 
 
-def read_verification(directory: Path) -> Verification:
+def read_verification(directory: Path) -> PartsVerification:
     """Return the verdict that a directory contains; `not_run` if it contains none."""
     comparison = None
     if (directory / MEMORY_FILE).exists():
@@ -26,8 +26,8 @@ def read_verification(directory: Path) -> Verification:
         result = ProblemResult.from_directory(directory)
     except StoreError:
         status = Tree.read(directory).metadata.verification_status
-        return Verification(status, object_comparison=comparison)
-    return Verification(
+        return PartsVerification(status, object_comparison=comparison)
+    return PartsVerification(
         result.status, result.reason, result.bitwise_equal, result.max_diff, comparison
     )
 

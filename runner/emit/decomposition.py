@@ -60,6 +60,12 @@ def capture_graph(problem: Problem, *, mode: Mode = "eval") -> Graph:
         graph = normalize(capture(problem, mode))
     except NotImplementedError as error:
         raise CaptureError(problem.path, str(error)) from error
+    refuse_constant_program(problem, graph)
+    return graph
+
+
+def refuse_constant_program(problem: Problem, graph: Graph) -> None:
+    """Raise CaptureError if values decided the program and no input reaches an output."""
     if graph.inputs and graph.specialisations:
         constant_names = constants(graph, of_weights=True)
         if constant_names.issuperset(graph.output_names()):
@@ -68,7 +74,6 @@ def capture_graph(problem: Problem, *, mode: Mode = "eval") -> Graph:
                 f"cannot be captured: no input reaches an output through torch ({specialisation})"
             )
             raise CaptureError(problem.path, reason, hint=_CAPTURE_HINT)
-    return graph
 
 
 def write_decomposition(

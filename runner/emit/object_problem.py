@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.emit.component import Emitter, write_component
+from runner.emit.decomposition import refuse_constant_program
 from runner.emit.naming.value_names import Namer
 from runner.emit.steps import original_name
 from runner.graph.ir import Graph
 from runner.graph.normalize import normalize
 from runner.graph.recognition.recognize import recognize
+from runner.problems import Problem
 from runner.tree.interface import Program
 from runner.tree.partition import partition
 from runner.tree.source_location import call_lines
@@ -30,9 +32,16 @@ class ObjectProblem:
     """For each tensor that the file's Model returns: its position among the object's tensors."""
 
 
-def write_object_problem(graph: Graph, name: str, sentences: Sequence[str]) -> ObjectProblem:
-    """Return the problem file for a captured object; `sentences` are its docstring."""
-    program = Program(graph := normalize(graph), recognize(graph))
+def write_object_problem(
+    problem: Problem, captured: Graph, name: str, sentences: Sequence[str]
+) -> ObjectProblem:
+    """Return the problem file for a captured object; `sentences` are its docstring.
+
+    Raises CaptureError if the program does not depend on its inputs.
+    """
+    graph = normalize(captured)
+    refuse_constant_program(problem, graph)
+    program = Program(graph, recognize(graph))
     root = partition(program, "custom", name)
     emitter = Emitter(
         program,

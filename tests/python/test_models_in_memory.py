@@ -84,7 +84,7 @@ def parts(
     return kdrun.decompose(model, (tokens,), name="my_llama", output=folder, keep_values=True)
 
 
-def component(parts: kdrun.Parts, stem: str) -> kdrun.Component:
+def component(parts: kdrun.Parts, stem: str) -> kdrun.PartsComponent:
     return next(c for name, c in parts.components.items() if name.startswith(stem))
 
 
@@ -110,9 +110,7 @@ def test_the_tree_leads_from_layers_to_their_children(parts: kdrun.Parts) -> Non
     assert parts[attention.component].source.startswith(f'"""{attention.component}\n')
 
 
-def test_a_component_is_built_with_the_weights_of_a_place(
-    parts: kdrun.Parts, model: Llama
-) -> None:
+def test_a_component_is_built_with_the_weights_of_a_place(parts: kdrun.Parts, model: Llama) -> None:
     attention = component(parts, "attention")
     x = torch.randn(2, 16, 32)
     built = attention.build(instance="layers.3.attention")
@@ -217,7 +215,7 @@ def test_values_that_were_not_kept_are_missed_in_one_line(tmp_path: Path) -> Non
     assert parts.directory == tmp_path / "custom" / "Linear"
     (linear,) = parts.components.values()
     assert "os" not in linear.source.split()
-    with pytest.raises(UsageError, match="no values are stored; .* keep_values=True"):
+    with pytest.raises(UsageError, match=r"no values are stored; .* keep_values=True"):
         linear.inputs(real=True)
 
 

@@ -20,15 +20,15 @@ SIGNATURES = {
     "output: 'str | Path' = 'output', mode: \"Literal['eval', 'train']\" = 'eval', "
     "keep_values: 'bool' = False) -> 'Parts'",
     "open": "(directory: 'str | Path') -> 'Parts'",
-    "verify": "(directory: 'str | Path') -> 'Verification'",
+    "verify": "(directory: 'str | Path') -> 'PartsVerification'",
     "workloads": "(output: 'str | Path', "
     "level: \"Literal['kernel', 'fusion', 'layer', 'model']\" = 'kernel') -> 'Catalogue'",
     "Parts.compose": "(self, replace: 'Mapping[str, type[nn.Module]] | None' = None) "
     "-> 'PartsModel'",
-    "Parts.__getitem__": "(self, name: 'str') -> 'Component'",
-    "Component.inputs": "(self, instance: 'str | None' = None, *, real: 'bool' = False) "
+    "Parts.__getitem__": "(self, name: 'str') -> 'PartsComponent'",
+    "PartsComponent.inputs": "(self, instance: 'str | None' = None, *, real: 'bool' = False) "
     "-> 'list[Any]'",
-    "Component.build": "(self, instance: 'str | None' = None) -> 'nn.Module'",
+    "PartsComponent.build": "(self, instance: 'str | None' = None) -> 'nn.Module'",
 }
 """Programs of others depend on these: add arguments at the end, with defaults; change no other."""
 
