@@ -117,8 +117,13 @@ def verify(directory: str | Path) -> PartsVerification:
     True
     """
     outcome = local_execution.verify(Path(directory), load_settings({}))
-    record = outcome.record
-    return PartsVerification(record.status, record.reason, record.bitwise_equal, record.max_diff)
+    gates = outcome.verification
+    return PartsVerification(
+        outcome.answer.status,
+        outcome.answer.reason,
+        gates.get("bitwise_equal"),
+        gates.get("max_diff"),
+    )
 
 
 def workloads(
