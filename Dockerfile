@@ -46,6 +46,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY data/samples data/samples
 COPY data/manifest.txt data/manifest.txt
 COPY runner runner
+COPY kdrun kdrun
 RUN /opt/kdrun/bin/pip install -q --no-deps --target /opt/app .
 
 

@@ -59,7 +59,7 @@ test-all: $(INSTALLED)
 	$(PYTEST)
 
 lint: $(INSTALLED)
-	$(BIN)/ruff check runner tests benchmarks docs
+	$(BIN)/ruff check runner kdrun tests benchmarks docs
 
 types: $(INSTALLED)
 	$(BIN)/mypy

@@ -38,6 +38,8 @@ PREFIX = "KDRUN_"
 CONFIG_VARIABLE = "KDRUN_CONFIG"
 WITHOUT_FLAG: dict[str, JsonValue] = {"has_flag": False}
 """Marks a setting that only a variable or a file sets."""
+VALUES_VARIABLE = "KDRUN_VALUES"
+"""Variable that lets an emitted file test itself on stored values; no setting of a command."""
 LEAST_MEMORY = 256 << 20
 """Bytes that Python needs with torch imported; a smaller limit on memory is an error."""
 CONFIG_FILE = Path("configs/default.yaml")
@@ -434,7 +436,7 @@ def _find_config_file() -> Path | None:
 def _refuse_unknown_variables() -> None:
     for variable in os.environ:
         field = variable.removeprefix(PREFIX)
-        if field in (variable, CONFIG_VARIABLE.removeprefix(PREFIX)):
+        if field == variable or variable in (CONFIG_VARIABLE, VALUES_VARIABLE):
             continue
         if field.lower() not in Settings.model_fields:
             hint = suggest_names(field, Settings.model_fields)

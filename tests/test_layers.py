@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 RUNNER = Path(__file__).parents[1] / "runner"
+PUBLIC = RUNNER.with_name("kdrun")
 LAYERS = (
     "quantities",
     "untrusted_files",
@@ -71,6 +72,10 @@ def test_a_file_imports_only_from_layers_below_its_own(path: Path) -> None:
         assert LAYERS.index(parts[1]) < LAYERS.index(own), f"{path}:{line} imports {name}"
 
 
+def test_only_users_import_the_public_package() -> None:
+    assert not [name for path in FILES for name, _ in imported(path) if name.startswith("kdrun")]
+
+
 @pytest.mark.parametrize("library", FENCES)
 def test_a_library_stays_behind_its_fence(library: str) -> None:
     outside = [
@@ -78,6 +83,12 @@ def test_a_library_stays_behind_its_fence(library: str) -> None:
         for path in FILES
         for name, line in imported(path)
         if f"{name}.".startswith(f"{library}.") and layer(path) not in FENCES[library]
+    ]
+    outside += [
+        f"{path.name}:{line}"
+        for path in PUBLIC.rglob("*.py")
+        for name, line in imported(path)
+        if f"{name}.".startswith(f"{library}.")
     ]
     assert outside == []
 
@@ -146,7 +157,14 @@ def test_what_is_private_in_torch_stands_in_one_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["runner.cli", "runner.config", "runner.batch.submit", "runner.batch.local_execution"]
+    "module",
+    [
+        "runner.cli",
+        "runner.config",
+        "runner.batch.submit",
+        "runner.batch.local_execution",
+        "kdrun",
+    ],
 )
 def test_importing_it_loads_neither_torch_nor_ray_nor_boto3(module: str) -> None:
     program = f"import sys, {module}; print(sorted({{'torch', 'ray', 'boto3'}} & set(sys.modules)))"

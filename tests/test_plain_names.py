@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 RUNNER = Path(__file__).parents[1] / "runner"
-FILES = sorted(RUNNER.rglob("*.py"))
+FILES = sorted([*RUNNER.rglob("*.py"), *RUNNER.with_name("kdrun").rglob("*.py")])
 GLOSSARY = RUNNER.parent / "docs" / "glossary.md"
 BANNED = set(
     GLOSSARY.read_text(encoding="utf-8").rpartition("compares.")[2].replace(",", " ").split()
@@ -18,7 +18,7 @@ RIDDLES = ("What ", "Who", "Those ", "Where ", "Which ", "In what ", "This file 
 
 
 def name_of(path: Path) -> str:
-    return path.relative_to(RUNNER).as_posix()
+    return path.relative_to(RUNNER.parent).as_posix().removeprefix("runner/")
 
 
 def definitions(path: Path) -> Iterator[ast.ClassDef | ast.FunctionDef]:

@@ -36,11 +36,14 @@ class LocalDecomposition:
     """Whether `directory` still holds an earlier decomposition that passed, and not this result."""
 
 
-def decompose(file: Path, settings: Settings, import_name: str | None = None) -> LocalDecomposition:
+def decompose(
+    file: Path, settings: Settings, import_name: str | None = None, *, keeps_values: bool = False
+) -> LocalDecomposition:
     """Decompose and verify one problem, with all the memory that is free.
 
     A broken problem file does not replace an earlier decomposition of the same name that passed.
     `import_name` is the `package.module:Class` that the file was generated from, if any.
+    `keeps_values`: the caller will store values beside the files.
 
     Raises:
         UsageError: `import_name` does not exist, or there is no GPU for `--device cuda`.
@@ -63,6 +66,7 @@ def decompose(file: Path, settings: Settings, import_name: str | None = None) ->
         threads=cores(),
         timeout_s=settings.timeout,
         keeps_passed=True,
+        keeps_values=keeps_values,
     )
     log = settings.output / "logs" / f"{name}.log"
     outcome = attempt.decompose(task, log.absolute())

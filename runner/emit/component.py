@@ -66,6 +66,26 @@ def run_tests():
 '''
 
 
+_STORED_CALLS_NAME = "stored_calls"
+_STORED_CALLS = '''
+def stored_calls():
+    """The model and the inputs of each place, with the values that are stored in values/."""
+    folders = (folder / "values" for folder in Path(__file__).resolve().parents)
+    values = next(folder for folder in folders if folder.is_dir())
+    reader = runpy.run_path(str(values / "stored_values.py"))
+    return reader["stored_calls"](values, Path(__file__).stem, Model)
+
+'''
+
+_LOOP_OVER_CALLS = """    torch.manual_seed(0)
+    if os.environ.get("KDRUN_VALUES"):
+        calls = stored_calls()
+    else:
+        calls = [(Model().%(mode)s(), get_inputs())]
+    for model, inputs in calls:
+"""
+
+
 @dataclass(frozen=True)
 class Emitter:
     """Context that all writers share: the program, its names and its workloads."""
@@ -81,6 +101,8 @@ class Emitter:
     """Range of each value in one run of the model, from which those files draw."""
     lines: Mapping[int, int | None] = field(default_factory=dict)
     """id() of a part -> line of the problem file with the part's call."""
+    keeps_values: bool = False
+    """Whether files can test themselves on values that are stored beside them."""
 
     def workload(self, part: Part) -> Workload:
         return self.workloads[id(part)]
@@ -106,19 +128,36 @@ def write_component(emitter: Emitter, workload: Workload, parents: Sequence[str]
     model_class = classes.model
     functions_text = problem_functions(emitter, part, model_class.inputs)
     classes_text = "\n\n\n".join(classes.texts)
+    tests_text = _tests_text(emitter, part)
     main_text = main_block(emitter, part)
     pieces = [
         _docstring(emitter, workload, parents, model_class),
-        _imports(classes_text + functions_text + main_text),
+        _imports(classes_text + functions_text + tests_text + main_text),
         classes_text,
         "\n" + functions_text,
-        _tests_text(emitter.program, part),
+        tests_text,
     ]
     return Component(workload, "\n\n".join(pieces) + "\n\n" + main_text, model_class)
 
 
-def _tests_text(program: Program, part: Part) -> str:
+def _run_on_stored_values(text: str) -> str:
+    """Return the text of run_tests() with a loop over the calls that it tests."""
+    head, _, body = text.partition("    torch.manual_seed(0)\n")
+    body = body.replace("Model().%(mode)s()(*get_inputs())", "model(*inputs)")
+    return (
+        head
+        + _LOOP_OVER_CALLS
+        + "".join(
+            f"    {line}" if line.strip() else line for line in body.splitlines(keepends=True)
+        )
+    )
+
+
+def _tests_text(emitter: Emitter, part: Part) -> str:
+    program = emitter.program
     text = _TESTS if len(part.io.outputs) == 1 else _TESTS_OF_OUTPUTS
+    if emitter.keeps_values:
+        text = _STORED_CALLS + _run_on_stored_values(text)
     filled = text % {"mode": program.graph.mode, "dtypes": _dtypes_text(program, part)}
     return "\n".join(indent_lines(filled.strip("\n").splitlines(), 0))
 
@@ -151,6 +190,8 @@ def _imports(code: str) -> str:
 def standard_imports(code: str) -> str:
     """Return the import statements for the uses of math and os in a text."""
     prefixes = {"math": "math.", "os": "os.sysconf"}
+    if _STORED_CALLS_NAME in code:
+        return "import os\nimport runpy\nfrom pathlib import Path\n"
     return "".join(f"import {name}\n" for name, prefix in prefixes.items() if prefix in code)
 
 

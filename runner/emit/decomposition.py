@@ -60,6 +60,12 @@ def capture_graph(problem: Problem, *, mode: Mode = "eval") -> Graph:
         graph = normalize(capture(problem, mode))
     except NotImplementedError as error:
         raise CaptureError(problem.path, str(error)) from error
+    refuse_constant_program(problem, graph)
+    return graph
+
+
+def refuse_constant_program(problem: Problem, graph: Graph) -> None:
+    """Raise CaptureError if values decided the program and no input reaches an output."""
     if graph.inputs and graph.specialisations:
         constant_names = constants(graph, of_weights=True)
         if constant_names.issuperset(graph.output_names()):
@@ -68,7 +74,6 @@ def capture_graph(problem: Problem, *, mode: Mode = "eval") -> Graph:
                 f"cannot be captured: no input reaches an output through torch ({specialisation})"
             )
             raise CaptureError(problem.path, reason, hint=_CAPTURE_HINT)
-    return graph
 
 
 def write_decomposition(
@@ -77,9 +82,12 @@ def write_decomposition(
     directory: Path,
     replacement_draws: Mapping[str, SafeNumbers] | None = None,
     observed_ranges: Mapping[str, ObservedNumbers] | None = None,
+    *,
+    keeps_values: bool = False,
 ) -> Tree:
     """Decompose a captured program and write it as `decompose` does.
 
+    `keeps_values`: values will be stored beside the files, which then can test themselves on these.
     `replacement_draws`: path of a component file that failed or gave NaN on the inputs that it drew
     -> how it draws them instead; `observed_ranges`: range of each value in one run of the model.
     """
@@ -96,6 +104,7 @@ def write_decomposition(
         replacement_draws or {},
         observed_ranges or {},
         call_lines(program, root),
+        keeps_values,
     )
     components = _write_components(emitter, root)
     texts = {c.path: c.text for c in components.values()}

@@ -31,7 +31,12 @@ _DIGITS = 4
 
 
 def rewrite_inputs(
-    problem: Problem, graph: Graph, directory: Path, bad_files: Iterable[str]
+    problem: Problem,
+    graph: Graph,
+    directory: Path,
+    bad_files: Iterable[str],
+    *,
+    keeps_values: bool = False,
 ) -> None:
     """Write a decomposition again; each of `bad_files` draws the first kind of number that works.
 
@@ -49,6 +54,7 @@ def rewrite_inputs(
             directory,
             {**dict.fromkeys(remaining_files, kind), **chosen_kinds},
             observed,
+            keeps_values=keeps_values,
         )
         finite_files = {file for file in remaining_files if _gives_finite_output(directory / file)}
         chosen_kinds |= dict.fromkeys(finite_files, kind)
@@ -61,6 +67,7 @@ def rewrite_inputs(
         directory,
         {**dict.fromkeys(remaining_files, get_args(SafeNumbers)[0]), **chosen_kinds},
         observed,
+        keeps_values=keeps_values,
     )
 
 

@@ -155,7 +155,9 @@ def decompose(argument: str) -> str:
         if larger_request := request_more_memory(task, memory_forecast):
             return larger_request
         with stages("decompose"):
-            tree = write_decomposition(problem, graph, task.build_directory)
+            tree = write_decomposition(
+                problem, graph, task.build_directory, keeps_values=task.keeps_values
+            )
         metadata = tree.metadata
         stages.figures = Figures(
             components=metadata.total_components,
@@ -186,7 +188,13 @@ def decompose(argument: str) -> str:
         answer = _verify_directory(task, stages, task.build_directory, device, problem)
         if isinstance(answer, VerdictAnswer) and answer.given_bad_inputs:
             with stages("decompose"):
-                rewrite_inputs(problem, graph, task.build_directory, answer.given_bad_inputs)
+                rewrite_inputs(
+                    problem,
+                    graph,
+                    task.build_directory,
+                    answer.given_bad_inputs,
+                    keeps_values=task.keeps_values,
+                )
             answer = _verify_directory(task, stages, task.build_directory, device, problem)
         return answer.model_copy(update={"forecast": memory_forecast})
 

@@ -53,6 +53,9 @@ class Task(Document):
     not committed."""
     threads: int = 1
     timeout_s: float
+    keeps_values: bool = False
+    """Whether the caller stores values beside the files, which then can test themselves on these.
+    """
     keeps_passed: bool = False
     """Whether a result with status `error` (a broken problem file) leaves an earlier result that
     passed in place."""

@@ -11,6 +11,7 @@ import contextlib
 import warnings
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -35,7 +36,15 @@ from runner.graph.tracing.provenance import (
     ProvenanceRecorder,
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
-from runner.problems import Problem, check_inputs, describe_author_error, load_problem, seed
+from runner.graph.tracing.value_recipes import ValueRecorder
+from runner.problems import (
+    LoadedProblem,
+    Problem,
+    check_inputs,
+    describe_author_error,
+    load_problem,
+    seed,
+)
 from runner.torch_internals import (
     FakeTensorMode,
     accept_numpy_scalars,
@@ -96,6 +105,69 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             if strategy != "fake" and built is not None:
                 _raise_authors_own_error(problem, mode, built)
     raise _refusal(problem, errors)
+
+
+def capture_object(
+    problem: Problem,
+    model: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    mode: Mode,
+) -> Graph:
+    """Return the program of a model in memory for these inputs, and leave the model as it is.
+
+    `problem` names the model in messages. torch.export works on fake copies of the weights, so that
+    a capture needs neither memory nor arithmetic; only a model that it cannot trace runs.
+
+    Raises:
+        CaptureError: no capture strategy could write the program down.
+        ProblemError: the inputs do not fit forward(), or it raises.
+    """
+    training = {module: module.training for module in model.modules()}
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    einsum = torch.backends.opt_einsum.enabled
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.backends.opt_einsum.enabled = False
+    errors: list[Exception] = []
+    strategies: tuple[tuple[Capture, Callable[[BuiltProblem], TracedProgram]], ...] = (
+        ("real_parameters", export),
+        ("concrete", trace),
+        ("concrete", trace_below_autograd),
+    )
+    try:
+        model.train(mode == "train")
+        check_inputs(problem, model, args, kwargs)
+        loaded = LoadedProblem(problem, ModuleType(problem.name), type(model))
+        recorder, inputs_recorder = ValueRecorder(), ValueRecorder(inputs=True)
+        built = BuiltProblem(loaded, model, args, kwargs, recorder, inputs_recorder)
+        for strategy, tracer in strategies:
+            try:
+                with (
+                    warnings.catch_warnings(),
+                    torch.no_grad(),
+                    restore_attributes(model),
+                    silence_torch_logs(),
+                    allow_argument_mod(),
+                    accept_numpy_scalars(),
+                ):
+                    warnings.simplefilter("ignore")
+                    traced = tracer(built)
+                    return convert(problem, built, traced, strategy, mode)
+            except MemoryError:
+                raise
+            except Exception as error:  # Whatever tracing raises, the next strategy is tried.
+                errors.append(error)
+        try:
+            with torch.no_grad():
+                model(*args, **kwargs)
+        except Exception as error:
+            raise ProblemError(problem.path, describe_author_error(problem, error)) from error
+        raise _refusal(problem, errors) from errors[-1]
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+        torch.backends.opt_einsum.enabled = einsum
+        for module, is_training in training.items():
+            module.training = is_training
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:

@@ -15,7 +15,7 @@ _FOLDERS = (
 _LAYOUT = re.compile(
     rf"original\.py|({_FOLDERS}/)?__init__\.py|({'|'.join(LEVEL_FOLDER.values())})/[^/]+\.py"
     r"|steps/[^/]+/((original|refactored)\.py|children/[^/]+\.py)"
-    r"|verification/(composition_test|checks)\.py"
+    r"|verification/(composition_test|checks)\.py|values/stored_values\.py"
 )
 """Python files of the documented layout."""
 _HELD = re.compile(rf"({'|'.join(LEVEL_FOLDER.values())}|steps|verification)/")
