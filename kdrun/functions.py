@@ -15,7 +15,7 @@ from runner.batch import local_execution
 from runner.config import Settings, load_settings
 from runner.errors import DecompositionError, StoreError, UsageError
 from runner.problems import find_problem
-from runner.problems.package_model import FOLDER
+from runner.problems.variants import FOLDER
 from runner.tree.document import TREE_FILE
 
 if TYPE_CHECKING:
