@@ -199,6 +199,9 @@ def visit_overview(page: Any) -> str:
 
 def test_a_failed_problem_says_why_once_with_line_log_and_command(visit: Any, output: Path) -> None:
     page = visit(file=output / "report.html")
+    page.wait_for_selector("html[data-searchable]")
+    page.fill("#filter", "cannot be multiplied")
+    assert page.inner_text("#problems-section tbody td:first-child") == "broken"
     page.locator(".failures a").first.click()
     page.wait_for_selector(".failure")
     reason = page.inner_text(".reason")
