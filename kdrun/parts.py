@@ -83,6 +83,11 @@ class PartsComponent:
 
         Raises:
             UsageError: there is no such place, or `real` and no values are stored.
+
+        >>> import kdrun
+        >>> component = kdrun.open(sample)["silu_256x8192_62e9_fp32"]
+        >>> [tuple(tensor.shape) for tensor in component.inputs()]
+        [(256, 8192)]
         """
         node = self._node(instance)
         if real:
@@ -101,6 +106,11 @@ class PartsComponent:
 
         Raises:
             UsageError: there is no such place.
+
+        >>> import kdrun
+        >>> component = kdrun.open(sample)["silu_256x8192_62e9_fp32"]
+        >>> tuple(component.build()(*component.inputs()).shape)
+        (256, 8192)
         """
         node = self._node(instance)
         model: nn.Module = runpy.run_path(str(self.path))["Model"]()
@@ -165,6 +175,13 @@ class Parts:
 
         Raises:
             UsageError: there is no such component, or a class does not fit into its place.
+
+        >>> import torch, kdrun
+        >>> parts = kdrun.open(sample)
+        >>> faster = parts.compose(replace={"silu_256x8192_62e9_fp32": torch.nn.SiLU})
+        >>> x = torch.randn(256, 8192)
+        >>> torch.equal(faster(x), torch.nn.functional.silu(x))
+        True
         """
         model = compose(self.directory, self.weights, dict(replace or {}))
         return model.to(self.device)
