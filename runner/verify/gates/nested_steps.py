@@ -96,7 +96,8 @@ class NestedSteps:
         self._judge = judge
         self._waiting: dict[str, StepFolder] = {}
         self.model_inputs: dict[str, tuple[TensorMeta, ...]] = {}
-        """Component -> the inputs that the model calls it with, of those judged here."""
+        """Component -> the inputs that the model calls it with in the first trial, as in the tree;
+        get_inputs() may draw other sizes in others, such as another number of edges."""
 
     def begin_trial(self, steps: list[StepFolder]) -> None:
         """Judge these steps when their parents are called for the first time from now on."""
@@ -121,7 +122,8 @@ class NestedSteps:
             step = self._waiting.pop(component, None)
             if step is None:
                 return forward(*args, **kwargs)
-            self.model_inputs[component] = tuple(map(meta_of, tensors([*args, *kwargs.values()])))
+            inputs = tuple(map(meta_of, tensors([*args, *kwargs.values()])))
+            self.model_inputs.setdefault(component, inputs)
             with without_modes():
                 table, weights = describe_weights(module), snapshot_weights(module)
                 begin = runner.save_generators()
