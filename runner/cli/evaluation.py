@@ -93,7 +93,7 @@ def evaluate(
     if write is not None and len(subject.decompositions) > 1:
         raise UsageError("--write: for one decomposition", hint="name its directory")
     from runner.batch.machine import cores
-    from runner.evaluate.evaluation import EvaluationRequest
+    from runner.evaluate.requests import EvaluationRequest
     from runner.evaluate.runs import evaluate_all
     from runner.evaluate.solutions import find_solutions, list_strangers
     from runner.evaluate.table import show_evaluation

@@ -274,9 +274,10 @@ def named_tensors(
         yield name, value
     elif depth < 5 and id(value) not in known:
         deeper = depth + (not isinstance(value, nn.Module))
+        known = known | {id(value)}
         for key, item in held(value).items():
             if isinstance(key, (str, int)):
-                yield from named_tensors(item, f"{name}.{key}", known | {id(value)}, deeper)
+                yield from named_tensors(item, f"{name}.{key}", known, deeper)
 
 
 def held(value: Any) -> dict[Any, Any]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import Field
 
 from runner import __version__
 from runner.errors import KdrunError
@@ -29,6 +28,7 @@ from runner.evaluate.correctness import (
 from runner.evaluate.model_comparison import ModelJudge
 from runner.evaluate.places import Builder, get_arguments
 from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
+from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 from runner.evaluate.solutions import CLASS, Solution, find_solutions
 from runner.evaluate.speed import WrongOutput, measure_pairs
 from runner.problems import is_out_of_memory
@@ -42,7 +42,7 @@ from runner.store.evaluation import (
     SolutionEvaluation,
     Speed,
 )
-from runner.store.result import Document, ProblemResult, first_mismatch
+from runner.store.result import ProblemResult, first_mismatch
 from runner.tree.document import Tree
 from runner.verify.gates.weights import weights_of
 from runner.verify.guard.standalone_runs import secret_seed
@@ -50,32 +50,6 @@ from runner.verify.loading_files import CannotJudge, Files
 
 MODEL_TRIALS = 2
 """Draws of the model's weights and inputs; from the second on, weights are also varied."""
-
-
-class EvaluationRequest(Document):
-    """The argument of `evaluate_in_child`."""
-
-    directory: Path
-    solutions: Path
-    names: list[str] = Field(default_factory=list)
-    """The only solutions to evaluate; all if empty."""
-    compiled: bool = True
-    """Whether torch.compile of the components and of the model is measured, too."""
-    measured: bool = True
-    """Whether anything is measured."""
-    in_model: bool = True
-    """Whether the whole model with the solutions is judged and measured, too."""
-    threads: int = 1
-
-
-class EvaluationAnswer(Document):
-    """The answer of `evaluate_in_child`."""
-
-    evaluation: Evaluation | None = None
-    """Absent if no solution is for this decomposition."""
-    text: str | None = None
-    """The problem with all right solutions in it; absent if that is not right."""
-    error: str | None = None
 
 
 def evaluate_in_child(argument: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from runner.batch.child.child_process import Request, close_fork_server, run_child
 from runner.batch.cluster import usable_bytes
 from runner.errors import KdrunError
-from runner.evaluate.evaluation import EvaluationAnswer, EvaluationRequest
+from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 from runner.store.evaluation import Evaluation
 
 

@@ -13,14 +13,9 @@ from pathlib import Path
 from runner.batch.child.child_process import Request, run_child
 from runner.batch.decomposer import decomposer_process
 from runner.errors import KdrunError, UsageError
-from runner.evaluate.evaluation import EvaluationRequest
+from runner.evaluate.requests import EvaluationRequest, SolverFacts, SolverRequest
 from runner.evaluate.runs import run_request
-from runner.evaluate.solver_brief import (
-    SolverFacts,
-    SolverRequest,
-    describe_finding,
-    write_brief,
-)
+from runner.evaluate.solver_brief import describe_finding, write_brief
 from runner.store.evaluation import Evaluation
 from runner.store.result import Decomposer
 from runner.tree.document import ROOT, Tree
@@ -131,7 +126,7 @@ def _collect_values(run: SolverRun, component: str, folder: Path) -> list[str]:
     request = SolverRequest(directory=run.directory, component=component, threads=run.threads)
     outcome = run_child(
         Request(
-            function="runner.evaluate.solver_brief:collect_facts_in_child",
+            function="runner.evaluate.solver_facts:collect_facts_in_child",
             argument=request.model_dump_json(),
             directory=folder,
             log=folder / "log",

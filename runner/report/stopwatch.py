@@ -22,6 +22,7 @@ SMALLEST_PRODUCT, LARGEST_PRODUCT = 512, 16384
 ROOF_S = 0.05
 COPIED_BYTES = 256 << 20
 """More than caches hold."""
+SMALLEST_COPY_BYTES = 1 << 20
 OUTLIER_DEVIATIONS = 5.0
 """An outlier is more than this many scaled median deviations above the median."""
 
@@ -76,10 +77,24 @@ def measure_roofs(argument: str) -> str:
             clock(run)
             seconds = min(clock(run) for _ in range(3))
         flops_per_s[name] = 2 * size**3 / min(seconds, *(clock(run) for _ in range(5)))
-    source = torch.zeros(COPIED_BYTES, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
+    source, target = _buffers(device)
     seconds = min(time_runs(lambda: target.copy_(source), clock))
-    return json.dumps({"flops_per_s": flops_per_s, "bytes_per_s": 2 * COPIED_BYTES / seconds})
+    return json.dumps({"flops_per_s": flops_per_s, "bytes_per_s": 2 * source.numel() / seconds})
+
+
+def _buffers(device: Any) -> tuple[Any, Any]:
+    """Return two buffers of COPIED_BYTES; of fewer where the device has no memory for them."""
+    import torch
+
+    size = COPIED_BYTES
+    while True:
+        try:
+            source = torch.zeros(size, dtype=torch.uint8, device=device)
+            return source, torch.empty_like(source)
+        except torch.OutOfMemoryError:
+            if size < SMALLEST_COPY_BYTES:
+                raise
+            size //= 2
 
 
 def time_runs(

@@ -106,6 +106,7 @@ def test_a_problem_that_fits_stays_itself_and_half_precision_fits_twice_the_batc
     assert int(record.constants["batch_size"].after) > 45_000
 
 
+@pytest.mark.long
 def test_a_batch_whose_half_does_not_run_may_be_1(tmp_path: Path) -> None:
     problem, _ = fitted(
         tmp_path,

@@ -253,7 +253,7 @@ def test_the_brief_is_about_such_a_model_too(there: Kdrun) -> None:
     told = there("prompt", "encoders.model:encoder")
     assert told.code == 0, told.err
     assert "from encoders.model import encoder\n" in told.out
-    assert "blocks.0.up" in told.out
+    assert "blocks.*.up" in told.out
 
 
 def test_a_partial_without_its_arguments_is_an_error_and_no_crash(

@@ -39,6 +39,7 @@ ELSEWHERE = {
     "(export RAY|ray job) ": "tests/batch/test_on_cluster.py sends runs to a Ray",
     ".* --device cuda": "it needs a GPU",
     "python benchmarks/gpu.py": "it needs a GPU; test_gpu_benchmark.py runs it on the CPU",
+    "kdrun report monday": "the runs have names of their own; test_comparison.py compares two",
     ".* timm": "the package is not installed",
 }
 """Beginnings of commands that this test does not run, and why."""

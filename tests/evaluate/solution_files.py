@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from runner.evaluate.evaluation import EvaluationAnswer, EvaluationRequest, evaluate
+from runner.evaluate.evaluation import evaluate
+from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 
 PROBLEM = Path(__file__).with_name("heavy_tails.py")
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\n"

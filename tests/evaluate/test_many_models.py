@@ -11,7 +11,7 @@ import pytest
 from solution_files import write_solutions
 
 from runner.errors import KdrunError
-from runner.evaluate.evaluation import EvaluationRequest
+from runner.evaluate.requests import EvaluationRequest
 from runner.evaluate.runs import evaluate_all
 from runner.report.page import render_page
 from runner.report.subject import find_subject

@@ -9,7 +9,7 @@ import torch
 from kernelbench_harness import judge
 from solution_files import PROBLEM, evaluate_texts, write_solutions
 
-from runner.evaluate.evaluation import EvaluationAnswer
+from runner.evaluate.requests import EvaluationAnswer
 from runner.evaluate.solutions import list_strangers
 from runner.store.evaluation import Evaluation
 from runner.tree.document import Tree

@@ -1,7 +1,12 @@
 """A run over decompositions that are there already: what its manifest says can be chosen."""
 
+import base64
+import gzip
+import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest, count
@@ -37,3 +42,9 @@ def write_run(output: Path, *, state: str = "finished", **changed: object) -> Ma
     manifest = Manifest.model_validate(about)
     DirectoryStore(output).write_manifest(manifest)
     return manifest
+
+
+def embedded(page: str, identity: str) -> Any:
+    found = re.search(rf'id="{identity}">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))

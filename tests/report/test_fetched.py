@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from sample_run import RUN, TAKEN_APART
+from sample_run import RUN, TAKEN_APART, embedded
 
 from runner.cli import cli
 from runner.config import Settings
@@ -39,7 +39,8 @@ def test_it_is_reported_from_there(
     done = ran("report", store)
     assert done.exception is None, done.exception
     assert done.output == "report.html\n"
-    assert "level3/attention_block" in (tmp_path / "report.html").read_text()
+    rows = embedded((tmp_path / "report.html").read_text(), "run")["problems"]
+    assert [row["label"] for row in rows] == list(TAKEN_APART)
 
 
 def test_its_workloads_are_those_of_the_same_run_here(store: RunStore, made: Path) -> None:

@@ -1,16 +1,12 @@
 """The report as a file: what is in it, and what it says of a run that is not whole."""
 
-import base64
-import gzip
-import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from sample_run import RUN, TAKEN_APART, write_run
+from sample_run import RUN, TAKEN_APART, embedded, write_run
 
 from runner.cli import cli
 from runner.errors import StoreError
@@ -24,12 +20,6 @@ ASSETS = Path(__file__).parents[2] / "runner/report/assets"
 
 def ran(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli, ["report", *map(str, arguments)], standalone_mode=False)
-
-
-def embedded(page: str, identity: str) -> Any:
-    found = re.search(rf'id="{identity}">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The page for everyone: axe's checks, keyboards, phones, people who want no motion."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ PAGES = {
 def comparison(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of two runs, the second with a problem that fails."""
     place = tmp_path_factory.mktemp("everyone")
+    output = Path(shutil.copytree(made, place / "output"))
     broken = Row(
         problem="broken", source_level="level1", status="error", reason="no\nsense", attempts=1
     )
-    first = find_subject(RUN, made)
+    first = find_subject(RUN, output)
     rows = [problem.row for problem in first.problems]
-    write_run(made, rows=[*rows, broken], selected=5, run_id="next-run")
-    second = find_subject("next-run", made)
+    write_run(output, rows=[*rows, broken], selected=5, run_id="next-run")
+    second = find_subject("next-run", output)
     write_page(second, place / "comparison.html", [first])
     return place / "comparison.html"
 

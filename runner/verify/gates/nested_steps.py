@@ -122,8 +122,8 @@ class NestedSteps:
             step = self._waiting.pop(component, None)
             if step is None:
                 return forward(*args, **kwargs)
-            inputs = tuple(map(meta_of, tensors([*args, *kwargs.values()])))
-            self.model_inputs.setdefault(component, inputs)
+            input_metas = tuple(map(meta_of, tensors([*args, *kwargs.values()])))
+            self.model_inputs.setdefault(component, input_metas)
             with without_modes():
                 table, weights = describe_weights(module), snapshot_weights(module)
                 begin = runner.save_generators()
