@@ -93,13 +93,13 @@ def test_the_largest_batch_that_fits_is_chosen_and_told(tmp_path: Path) -> None:
         assert (needed.expected_bytes <= 1024 * MIB) == fits
 
 
-def test_a_problem_that_fits_stays_itself_and_half_precision_fits_twice_the_batch(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "half").mkdir()
+def test_a_problem_that_fits_stays_itself(tmp_path: Path) -> None:
     problem, note = fitted(tmp_path, 3072, constants=CONSTANTS, inputs=INPUTS)
     assert (problem.name, note) == ("net", None)
-    half, _ = fitted(tmp_path / "half", 1024, "bf16", constants=CONSTANTS, inputs=INPUTS)
+
+
+def test_half_precision_fits_twice_the_batch(tmp_path: Path) -> None:
+    half, _ = fitted(tmp_path, 1024, "bf16", constants=CONSTANTS, inputs=INPUTS)
     record = read_variant(half.path)
     assert record is not None
     assert record.dtype == "bf16"
