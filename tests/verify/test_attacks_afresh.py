@@ -76,6 +76,7 @@ def test_it_is_caught(attack, tmp_path, judged):
 
 
 RNN = tuple(f"rnn.{kind}_{of}_l0" for kind in ("weight", "bias") for of in ("ih", "hh"))
+TWO = {"inputs": ("torch.randn(4, 16)",) * 2, "shapes": ((4, 16),) * 2}
 SEVERAL = {
     "what follows a recurrent layer": (
         "torch.softmax(torch.relu(self.rnn(x)[0]), 1)",
@@ -89,6 +90,9 @@ SEVERAL = {
             "output": (4,),
         },
     ),
+    "an activation and a product that are no gate": ("torch.relu(x) * y", TWO),
+    "a sum and a product": ("(x + y) * y", TWO),
+    "a product and a sum": ("x * y + y", TWO),
 }
 
 

@@ -30,8 +30,6 @@ _LEVEL_1_OPERATIONS = {
     frozenset({"cumsum", "cat"}),
 }
 """Sets of operations that make one problem of KernelBench's first level."""
-_GATED_PAIRS = {frozenset({name, "mul"}) for name in ("silu", "gelu", "relu", "sigmoid", "add")}
-"""Pairs that are one operation because of their place in a model: gates, scaled sums."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _MAX_NAMES = 6
 _SYMMETRIC = {"add", "mul", "maximum", "minimum"}
@@ -64,7 +62,7 @@ def find_multiple_operations(
         names, kinds, operations = _recognize_operations(file)
     except (KdrunError, NotImplementedError) as error:
         return MultipleOperations(f"cannot be recognised as one operation: {error}")
-    if len(names) <= 1 or (len(names) == 2 and frozenset(names) in _GATED_PAIRS):
+    if len(names) <= 1:
         return None
     if len(names) == 2 and names[0] in _CONTRACTIONS and names[1] == "add" and program.adds_weight:
         return None
