@@ -323,6 +323,23 @@ ODD: dict[str, dict[str, str]] = {
         "self.register_buffer('table', torch.eye(4).to_sparse())",
         "forward": "return self.a(x).relu()",
     },
+    "one row that is found by its value": {
+        "before": dedent("""
+            class Part(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.a = nn.Linear(16, 16)
+
+                def forward(self, x):
+                    far = (x.mean(-1) > 1).nonzero(as_tuple=True)[0]
+                    y = self.a(x)
+                    y[far, :] = x[far, :].exp()
+                    return y.relu() + x
+        """),
+        "init": "self.parts = nn.ModuleList([Part(), Part()])",
+        "inputs": "torch.randn(4, 16) + torch.tensor([[3.0], [0.0], [0.0], [0.0]])",
+        "forward": "x = x * 1.5\nfor part in self.parts:\n    x = part(x)\nreturn x",
+    },
     "the last of several writes to one row": {
         "init": "self.a = nn.Linear(16, 16)",
         "arguments": "x, rows",

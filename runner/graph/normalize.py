@@ -293,14 +293,15 @@ class _Functionalizer:
     def _keep_row_count_open(self, op: Operation) -> Operation:
         """Let `x[mask] = y` assign any number of rows; torch views a one-row y as the row itself.
 
-        For other inputs the mask may select more rows, or none.
+        For other inputs a mask, or rows that were found by value, may select more, or none.
         """
         if op.name != "index_put_" or not isinstance(op.args[2], Ref):
             return op
         name = op.args[2].name
         source, view, _ = self.base.get(name, ("", op, 0))
-        by_mask = any(self.values[n].dtype == "bool" for n in references(op.args[1]))
-        if not by_mask or view.name != "view":
+        indices = [self.values[n] for n in references(op.args[1])]
+        selects_rows = any(index.dtype == "bool" or index.shape == (1,) for index in indices)
+        if not selects_rows or view.name != "view":
             return op
         if self.values[source].shape != (1, *self.values[name].shape):
             return op
