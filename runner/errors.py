@@ -49,14 +49,20 @@ class ConfigError(KdrunError, ValueError):
 
 
 class ProblemError(KdrunError):
-    """A problem file is broken; the message is `path: reason`."""
+    """A problem file is broken; the message is `path: reason`.
+
+    `line` is the line of the file that the reason is about; None if it is about no line.
+    """
 
     exit_code = 1
 
-    def __init__(self, path: Path | str, reason: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, path: Path | str, reason: str, *, hint: str | None = None, line: int | None = None
+    ) -> None:
         super().__init__(f"{path}: {reason}", hint=hint)
         self.path = Path(path)
         self.reason = reason
+        self.line = line
 
 
 class CaptureError(ProblemError):
@@ -67,9 +73,15 @@ class MissingError(ProblemError):
     """A problem file itself imports a module that is missing; the message says on which line."""
 
     def __init__(
-        self, path: Path | str, missing: str, location: str, *, hint: str | None = None
+        self,
+        path: Path | str,
+        missing: str,
+        location: str,
+        *,
+        hint: str | None = None,
+        line: int | None = None,
     ) -> None:
-        super().__init__(path, missing + location, hint=hint)
+        super().__init__(path, missing + location, hint=hint, line=line)
         self.missing = missing
 
 

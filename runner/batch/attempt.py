@@ -203,6 +203,7 @@ def _build_result(task: Task, attempt: Attempt, log: Path) -> ProblemResult:
         source_level=source_level,
         status=answer.status,
         reason=answer.reason,
+        source_line=answer.source_line if isinstance(answer, FailureAnswer) else None,
         stage=answer.stage,
         figures=answer.figures,
         **(answer.model_dump(include=compared) if isinstance(answer, VerdictAnswer) else {}),

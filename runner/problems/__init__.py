@@ -1,6 +1,6 @@
 """Reads, selects and runs problem files, and fetches and checks the KernelBench dataset."""
 
-from runner.problems.author_errors import author_code, describe_author_error, is_out_of_memory
+from runner.problems.author_errors import author_code, author_error, is_out_of_memory
 from runner.problems.constants import NamedLiterals
 from runner.problems.dataset import (
     CheckReport,
@@ -70,12 +70,12 @@ __all__ = [
     "ProblemVariant",
     "VariantChoice",
     "author_code",
+    "author_error",
     "check_dataset",
     "check_inputs",
     "check_outputs",
     "choose_variants",
     "data_root",
-    "describe_author_error",
     "describe_origin",
     "fetch_dataset",
     "find_dataset_level",

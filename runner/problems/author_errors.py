@@ -46,7 +46,21 @@ def author_code(problem: Problem) -> Iterator[None]:
             raise MemoryError(shorten_message(str(error))) from error
         if isinstance(error, ImportError) and (missing := _missing_attribute(problem, error)):
             raise missing from error
-        raise ProblemError(problem.path, describe_author_error(problem, error)) from error
+        raise author_error(problem, error) from error
+
+
+def author_error(problem: Problem, error: BaseException) -> ProblemError:
+    """Return the error that says in one line what the author's code raised, and on which line."""
+    line = find_author_line(problem, error)
+    return ProblemError(problem.path, describe_author_error(problem, error), line=line)
+
+
+def find_author_line(problem: Problem, error: BaseException) -> int | None:
+    """Return the innermost line of the author's file that led to an error; None without one."""
+    for link in _error_chain(error):
+        if frame := _author_frame(problem.path, link.__traceback__):
+            return frame[0]
+    return None
 
 
 def describe_author_error(problem: Problem, error: BaseException) -> str:
@@ -78,15 +92,16 @@ def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemErro
     missing = error.name or ""
     package = missing.partition(".")[0]
     frame = _author_frame(problem.path, error.__traceback__)
-    position = f" (line {frame[0]})" if frame else ""
+    line = frame[0] if frame else None
+    position = f" (line {line})" if line else ""
     problem_text = f"needs the module {missing!r}, which is not installed"
     if not package:
-        return ProblemError(problem.path, describe_author_error(problem, error))
+        return author_error(problem, error)
     if package in sys.modules:
         version = getattr(sys.modules[package], "__version__", "")
         installed = f"{package} {version}".strip()
         problem_text = f"needs {missing!r}, which {installed} does not have"
-        return _import_error(problem, error, problem_text, position)
+        return _import_error(problem, error, problem_text, position, line=line)
     folder = problem.path.parent
     advice = f"a problem is one file: put what it uses of {package} into it"
     if (folder / f"{package}.py").is_file():
@@ -95,7 +110,7 @@ def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemErro
         hint = f"{advice}, or run in the folder that holds {package}"
     else:
         hint = f"pip install {_DISTRIBUTIONS.get(package, package)}"
-    return _import_error(problem, error, problem_text, position, hint)
+    return _import_error(problem, error, problem_text, position, hint, line)
 
 
 def _missing_attribute(problem: Problem, error: ImportError) -> ProblemError | None:
@@ -107,16 +122,22 @@ def _missing_attribute(problem: Problem, error: ImportError) -> ProblemError | N
     position = _format_position(problem.path, error.__traceback__)
     close = difflib.get_close_matches(imported[1], dir(module), n=1)
     hint = f"is it {close[0]}?" if close else None
-    return _import_error(problem, error, f"{error.name} has no {imported[1]}", position, hint)
+    missing, line = f"{error.name} has no {imported[1]}", find_author_line(problem, error)
+    return _import_error(problem, error, missing, position, hint, line)
 
 
 def _import_error(
-    problem: Problem, error: ImportError, reason: str, position: str, hint: str | None = None
+    problem: Problem,
+    error: ImportError,
+    reason: str,
+    position: str,
+    hint: str | None = None,
+    line: int | None = None,
 ) -> ProblemError:
     """Return a MissingError if the failing import is the file's own, not one inside a package."""
     if _package_frame(problem.path, error.__traceback__) is None:
-        return MissingError(problem.path, reason, position, hint=hint)
-    return ProblemError(problem.path, reason + position, hint=hint)
+        return MissingError(problem.path, reason, position, hint=hint, line=line)
+    return ProblemError(problem.path, reason + position, hint=hint, line=line)
 
 
 def _error_chain(error: BaseException) -> Iterator[BaseException]:

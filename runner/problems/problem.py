@@ -154,6 +154,7 @@ def _parse_source(path: Path, source: bytes) -> ast.Module:
             path,
             f"not UTF-8: byte 0x{source[error.start]:02x} (line {line})",
             hint="save the file as UTF-8",
+            line=line,
         ) from error
     try:
         with warnings.catch_warnings():
@@ -162,7 +163,9 @@ def _parse_source(path: Path, source: bytes) -> ast.Module:
             return ast.parse(text, filename=str(path))
     except SyntaxError as error:
         position = f" (line {error.lineno})" if error.lineno else ""
-        raise ProblemError(path, f"{type(error).__name__}: {error.msg}{position}") from error
+        raise ProblemError(
+            path, f"{type(error).__name__}: {error.msg}{position}", line=error.lineno
+        ) from error
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deeply
         raise ProblemError(path, f"not Python: {error}") from error
 

@@ -94,6 +94,7 @@ def _row_data(problem: ReportProblem, times: Times) -> dict[str, Any]:
         "level": row.source_level,
         "status": row.status,
         "reason": row.reason,
+        "source_line": row.source_line,
         "stage": problem.result.stage if problem.result else None,
         "ended": _end_time(problem),
         "missing": problem.missing,

@@ -124,6 +124,8 @@ class ResultSummary(Document):
     status: Status
     reason: str | None = None
     """One line for people that says why; present exactly if the status is not `passed`."""
+    source_line: int | None = None
+    """Line of the problem file that the reason is about; absent if it is about no line."""
     figures: Figures | None = None
     """Present if the problem passed, or if its decomposition was complete when it ended."""
     bitwise_equal: bool | None = None

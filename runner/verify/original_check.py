@@ -57,7 +57,7 @@ def _run_problem(loaded_problem: LoadedProblem, runner: ForwardRunner, trial: in
         message = (
             f"forward() fails on its own inputs ({description}; seed {runner.options.seed + trial})"
         )
-        raise ProblemError(error.path, f"{message}: {error.reason}") from error
+        raise ProblemError(error.path, f"{message}: {error.reason}", line=error.line) from error
 
 
 def describe_inputs(inputs: Inputs) -> str:

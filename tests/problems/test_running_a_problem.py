@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ def complaint(path: Path) -> str:
     with pytest.raises(ProblemError) as caught:
         run(path)
     text = str(caught.value)
+    line = re.search(r"\(line (\d+)", text)
+    assert caught.value.line == (int(line[1]) if line else None)
     assert text.startswith(f"{path}: ")
     assert "\n" not in text
     return text.removeprefix(f"{path}: ")

@@ -10,8 +10,8 @@ import torch
 
 from runner.errors import KdrunError, MissingError, ProblemError, UsageError
 from runner.problems import (
+    author_error,
     check_inputs,
-    describe_author_error,
     imported_packages,
     is_target,
     load_problem,
@@ -301,9 +301,7 @@ def test_an_error_in_a_packages_forward_is_told_with_its_line(zoo: Path) -> None
     args, _ = loaded.get_inputs()
     with pytest.raises(RuntimeError) as raised:
         loaded.build()(*args)
-    said = describe_author_error(problem, raised.value).replace(
-        "addmm: ", ""
-    )  # torch 2.15 names it
+    said = author_error(problem, raised.value).reason.replace("addmm: ", "")  # torch 2.15 names it
     assert said == (
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x5 and 4x4) "
         "(zoo/nets/net.py, line 19)"

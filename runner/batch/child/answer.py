@@ -96,6 +96,8 @@ class FailureAnswer(_AnswerDocument):
     kind: Literal["failure"] = "failure"
     status: Status
     reason: str
+    source_line: int | None = None
+    """Line of the problem file that the reason is about; None if it is about no line."""
     stage: str
     cause: FailureCause | None = None
     """Cause that may be acted on; None if the failure is final."""
@@ -132,6 +134,7 @@ def describe_problem_error(error: ProblemError, stage: str) -> FailureAnswer:
     return FailureAnswer(
         status="failed" if isinstance(error, CaptureError) else "error",
         reason=f"{error.reason}; {error.hint}" if error.hint else error.reason,
+        source_line=error.line,
         stage=stage,
         cause=FailureCause.MISSING if is_missing else cause,
         missing=error.missing if isinstance(error, MissingError) else None,

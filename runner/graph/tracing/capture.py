@@ -40,8 +40,8 @@ from runner.graph.tracing.value_recipes import ValueRecorder
 from runner.problems import (
     LoadedProblem,
     Problem,
+    author_error,
     check_inputs,
-    describe_author_error,
     load_problem,
     seed,
 )
@@ -161,7 +161,7 @@ def capture_object(
             with torch.no_grad():
                 model(*args, **kwargs)
         except Exception as error:
-            raise ProblemError(problem.path, describe_author_error(problem, error)) from error
+            raise author_error(problem, error) from error
         raise _refusal(problem, errors) from errors[-1]
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
@@ -178,18 +178,20 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
     """
     refusals = (e for e in errors if isinstance(e, CaptureRefusal) and e.hint != PLAIN)
     if first := next(refusals, None):
-        return CaptureError(problem.path, f"cannot be captured: {first}", hint=first.hint)
-    reason = _reason(problem, errors[-1])
+        reason = f"cannot be captured: {first}"
+        return CaptureError(problem.path, reason, hint=first.hint, line=first.line)
+    reason, line = _reason(problem, errors[-1])
     hint = DENSE if "Sparse" in reason else PLAIN
-    return CaptureError(problem.path, f"cannot be captured: {reason}", hint=hint)
+    return CaptureError(problem.path, f"cannot be captured: {reason}", hint=hint, line=line)
 
 
-def _reason(problem: Problem, error: Exception) -> str:
+def _reason(problem: Problem, error: Exception) -> tuple[str, int | None]:
+    """Return a failure's reason, and the line of the problem file that it is about."""
     if isinstance(error, CaptureRefusal):
-        return str(error)
-    return (
-        error.reason if isinstance(error, ProblemError) else describe_author_error(problem, error)
-    )
+        return str(error), error.line
+    if not isinstance(error, ProblemError):
+        error = author_error(problem, error)
+    return error.reason, error.line
 
 
 def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
@@ -227,4 +229,4 @@ def _raise_authors_own_error(problem: Problem, mode: Mode, built: BuiltProblem) 
     except MemoryError:
         raise
     except Exception as error:
-        raise ProblemError(problem.path, describe_author_error(problem, error)) from error
+        raise author_error(problem, error) from error

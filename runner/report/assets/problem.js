@@ -10,7 +10,7 @@ async function problem(label, id) {
   if (!current || current.label !== label) {
     if (current) current.flow.destroy();
     const [data] = await Promise.all([unpack(`problem-${number}`), library("highlight"), library("cytoscape"), library("dagre")]);
-    current = build(row, number, data, row.status === "passed" ? null : await failure(row, number, data.gates));
+    current = build(row, number, data, row.status === "passed" ? null : await failure(row, number, data.gates, data.nodes));
   }
   const known = current.data.nodes[id] ? id : "root";
   requestAnimationFrame(() => current.select(known));

@@ -175,7 +175,7 @@ class CompositionGate:
             if not is_checkout(packages.get(package, "")):
                 raise cause from error
             hint = f"run in the folder that holds {package}, or name that folder in PYTHONPATH"
-            raise ProblemError(cause.path, cause.reason, hint=hint) from error
+            raise ProblemError(cause.path, cause.reason, hint=hint, line=cause.line) from error
 
     def _run_trial(
         self, problem: AnyProblem, test: ModuleType, mapping: dict[str, str], trial: int
