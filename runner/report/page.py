@@ -9,6 +9,7 @@ import gzip
 import html
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from runner.report.comparison import comparison_data
 from runner.report.measurements import read_measurements, with_measurements
 from runner.report.page_data import Times, search_data, subject_data, times_of, workloads_data
 from runner.report.problem_data import failure_data, folder_data, problem_data
+from runner.report.solutions import read_evaluations, solutions_data, summarize_solutions
 from runner.report.subject import Subject
 from runner.store.directory import write_atomically
 
@@ -37,7 +39,8 @@ OWN_SCRIPTS = (
     "flow.js",
     "graph.js",
     "code.js",
-    "evaluation.js",
+    "speeds.js",
+    "solutions.js",
     "details.js",
     "panes.js",
     "kernels.js",
@@ -46,7 +49,7 @@ OWN_SCRIPTS = (
     "main.js",
 )
 """Scripts of our own, which the page joins into one in this order."""
-STYLES = ("vendor/uplot.min.css", "page.css", "problem.css")
+STYLES = ("vendor/uplot.min.css", "page.css", "problem.css", "solutions.css")
 
 
 def write_page(subject: Subject, path: Path, earlier: Sequence[Subject] = ()) -> None:
@@ -64,11 +67,16 @@ def render_page(subject: Subject, earlier: Sequence[Subject] = ()) -> str:
     """Return the page's text, which is the same for the same files."""
     catalogue = _measured_catalogue(subject)
     times = times_of(catalogue)
+    evaluations, notes = read_evaluations(subject)
+    subject = replace(subject, notes=(*subject.notes, *notes))
+    solved = summarize_solutions(evaluations, subject, catalogue, times)
     blocks: dict[str, Any] = {
-        "run": subject_data(subject, catalogue),
+        "run": subject_data(subject, catalogue) | {"solved": solved},
         "search": search_data(subject),
         "workloads": workloads_data(catalogue, subject),
     }
+    if evaluations:
+        blocks["solutions"] = solutions_data(evaluations, subject)
     if earlier:
         sides = [(side, _measured_catalogue(side)) for side in earlier]
         blocks["changes"] = comparison_data([*sides, (subject, catalogue)])

@@ -60,13 +60,16 @@ def workloads_data(catalogue: Catalogue, subject: Subject) -> dict[str, Any]:
     measures = ("time", *measures) if catalogue.by == "time" else measures
     sorted_by = {measure: sort_catalogue(catalogue, measure) for measure in measures}
     families = {row.name: number for number, row in enumerate(catalogue.families)}
+    sizes = {s.workload: s.sizes for family in catalogue.families for s in family.shapes if s.sizes}
     return {
         "problems": catalogue.problems,
         "instances": catalogue.instances,
         "totals": {"flops": catalogue.flops, "bytes": catalogue.bytes, "time": catalogue.time_s},
         "curves": {MEASURE_NAMES[measure]: _curve(c) for measure, c in sorted_by.items()},
         "listed": [
-            _workload_data(row, families[row.family], numbers) for row in catalogue.workloads
+            _workload_data(row, families[row.family], numbers)
+            | ({"sizes": sizes[row.name]} if row.name in sizes else {})
+            for row in catalogue.workloads
         ],
         "families": [family.model_dump(exclude={"shapes"}) for family in catalogue.families],
     }

@@ -8,10 +8,8 @@ from typing import Any
 
 from runner.batch.child.problem_logs import LOG_PATH
 from runner.emit.pages.outline import Outline, heading
-from runner.errors import DecompositionError
 from runner.report.catalogue import Timing
 from runner.report.subject import ReportProblem, Subject
-from runner.store.evaluation import Evaluation
 from runner.store.result import RESULT_FILE, RunOptions, sha256_of
 from runner.tree.document import TREE_FILE, Node, Tree
 from runner.untrusted_files import read_file, read_text
@@ -58,7 +56,6 @@ def problem_data(problem: ReportProblem, times: Mapping[str, Timing]) -> dict[st
             for path in paths
             if (time := times.get(path))
         },
-        "evaluation": _read_evaluation(problem.directory),
     }
 
 
@@ -96,15 +93,6 @@ def failure_data(problem: ReportProblem, subject: Subject) -> dict[str, Any]:
         "source": read_file(source).decode(errors="replace") if source else None,
         "command": _command(problem, subject, source),
     }
-
-
-def _read_evaluation(directory: Path) -> dict[str, Any] | None:
-    """Return what `kdrun evaluate` wrote; None if it wrote nothing that can be read."""
-    try:
-        evaluation = Evaluation.read(directory)
-    except DecompositionError:
-        return None
-    return evaluation.model_dump(mode="json", exclude_none=True) if evaluation else None
 
 
 def _node_data(node: Node) -> dict[str, Any]:

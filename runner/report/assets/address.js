@@ -15,11 +15,13 @@ function remember(changes) {
   history.replaceState(null, "", `#${path || "/"}${query ? `?${query}` : ""}`);
 }
 
-// A function that tells whether a text has all words of a query; `2x128x256` is a whole shape, or the end of one.
+// A function that tells whether a text has all words of a query; `2x128x256` is a whole shape, or the end of one;
+// `resnet-18` is found as `resnet18`, too.
 function matcher(query) {
   const words = query.toLowerCase().replaceAll("×", "x").split(/[\s,]+/).filter(Boolean);
   const tests = words.map((word) => {
-    if (!/^\d+(x\d+)+$/.test(word)) return (text) => text.includes(word);
+    const spellings = word.includes("-") ? [word, word.replaceAll("-", ""), word.replaceAll("-", "_")] : [word];
+    if (!/^\d+(x\d+)+$/.test(word)) return (text) => spellings.some((spelling) => text.includes(spelling));
     const whole = new RegExp(`(?<!\\d)${word}(?!\\d)`);
     return (text) => whole.test(text);
   });

@@ -10,7 +10,8 @@ function codeView(files, ...buttons) {
     tabs.forEach((tab, i) => { tab.setAttribute("aria-selected", String(i === index)); tab.tabIndex = i === index ? 0 : -1; });
     code.replaceChildren(...highlighted(files[index].text || "", line));
     const mark = code.querySelector("mark");
-    if (mark) mark.closest("pre").scrollTop = mark.offsetTop - 120;
+    const reveal = () => { if (mark) mark.closest("pre").scrollTop = mark.offsetTop - 120; };
+    if (code.isConnected) reveal(); else requestAnimationFrame(reveal);
   }
   tabs.forEach((tab, i) => {
     tab.addEventListener("click", () => open(i, files[i].line));

@@ -19,6 +19,7 @@ function details(problem, label, id, everywhere, wide) {
     node.groups ? ["groups", node.groups.map((group) => group.map((other) => nodes[other].operation || nodes[other].name).join(" + ")).join("; ")] : null,
     node.module_path ? ["module", node.module_path] : null,
     node.source_line ? ["source", h("button.link", { type: "button", onclick: () => source.open(1, node.source_line) }, `original.py, line ${node.source_line}`)] : null,
+    node.level === "kernel" ? ["in other models", h("a", { href: `#/workloads?q=${encodeURIComponent(node.path.split("/").pop().replace(/\.py$/, ""))}` }, "which use it, and its family's sizes")] : null,
     ["instances", kin.length === 1 ? "1" : h("details", {}, h("summary", {}, String(kin.length)),
       h("ul.uses", {}, kin.slice(0, 40).map((other) => h("li", {}, link(other, other)))), kin.length > 40 ? `and ${kin.length - 40} more` : null)],
     ["gates", gatesOf(problem, node)],

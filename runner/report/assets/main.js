@@ -24,6 +24,7 @@ function header() {
     isComparison() ? ["#/changes", "changes"] : null,
     isSingle() ? null : ["#/", "overview"],
     ["#/workloads", "workloads"],
+    RUN.solved ? ["#/solutions", "solutions"] : null,
   ].filter(Boolean);
   document.getElementById("top").append(...[
     h("a.brand", { href: "#/" }, "kdrun"),
@@ -39,6 +40,7 @@ function header() {
 // The page that an address names: [its name, its title, its element].
 async function pageAt({ parts }) {
   if (parts[0] === "workloads") return ["workloads", "workloads", await workloads()];
+  if (parts[0] === "solutions" && RUN.solved) return ["solutions", "solutions", await solutions()];
   if (parts[0] === "changes" && isComparison()) return ["changes", "changes", await changes()];
   if (parts[0] === "p") {
     const label = `${parts[1]}/${parts[2]}`, node = parts[3] || "root";

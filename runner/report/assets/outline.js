@@ -50,11 +50,13 @@ function outline(problem, onSelect) {
       node ? levelMark(node.level) : null,
       h("span.name", {}, breakable(name)),
       ids && ids.length > 1 ? h("span.times", { title: `${ids.length} in a row, equal but for their weights` }, `× ${ids.length}`) : null,
-      h("span.author", {}, breakable(names)));
+      h("span.author", {}, breakable(names)),
+      node && solutionFor(problem, node) ? [" ", solutionMark(solutionFor(problem, node))] : null,
+      node && solutionsInside(problem, ids[0]).length ? h("span.inside", { title: `${several(solutionsInside(problem, ids[0]).length, "solution")} inside` }, ` ◦ ${solutionsInside(problem, ids[0]).length}`) : null);
     const element = h("li", {
       role: "treeitem", "aria-level": depth, "aria-selected": node ? "false" : undefined, tabindex: "-1",
       "aria-expanded": below.length ? "false" : undefined,
-      "aria-label": node ? `${node.level} ${name}${ids.length > 1 ? `, ${ids.length} times` : ""}${names ? `, ${names}` : ""}` : name,
+      "aria-label": node ? `${node.level} ${name}${ids.length > 1 ? `, ${ids.length} times` : ""}${names ? `, ${names}` : ""}${solutionLine(problem, ids[0]).map((line) => `, ${line}`).join("")}` : name,
     }, row);
     element.below = () => (items || itemsBelow(problem, ids[0]));
     if (node) { element.dataset.id = ids[0]; elements.set(ids[0], element); element.dataset.names = names; }
@@ -75,13 +77,28 @@ function outline(problem, onSelect) {
     if (element.querySelector(":scope > ul")) return;
     const depth = Number(element.getAttribute("aria-level")) + 1;
     const below = element.below();
-    const list = h("ul", { role: "group" }, below.slice(0, MOST_CHILDREN).map((one) => item(one, depth)));
+    const list = h("ul", { role: "group" }, withGroups(element.dataset.id, below.slice(0, MOST_CHILDREN), depth));
     if (below.length > MOST_CHILDREN) {
       const more = h("button.more", { type: "button" }, `show ${below.length - MOST_CHILDREN} more`);
       more.addEventListener("click", () => more.parentElement.replaceWith(...below.slice(MOST_CHILDREN).map((one) => item(one, depth))));
       list.append(h("li", { role: "none" }, more));
     }
     element.append(list);
+  }
+
+  // Items of a straight line of kernels stand below its name, beside one stroke.
+  function withGroups(id, below, depth) {
+    const groups = nodes[id]?.groups || [];
+    let last = null;
+    return below.flatMap((one) => {
+      const group = one.nodes ? groups.find((ids) => one.nodes.every((other) => ids.includes(other))) : undefined;
+      const element = item(one, depth);
+      const title = group && group.map((other) => titles[nodes[other].path]).join(" + ");
+      if (group) { element.classList.add("member"); element.setAttribute("aria-label", `${element.getAttribute("aria-label")}, in the group ${title}`); }
+      const begins = group && group !== last;
+      last = group;
+      return begins ? [h("li.group", { role: "none" }, `group: ${title}`), element] : [element];
+    });
   }
 
   function open(element) {
@@ -112,6 +129,7 @@ function outline(problem, onSelect) {
     element.tabIndex = 0;
     if (shown !== id) element.querySelector(".author").textContent = `in ${instanceName(id)}`;
     for (let up = element.parentElement.closest('[aria-expanded="false"]'); up; up = up.parentElement.closest('[aria-expanded="false"]')) open(up);
+    open(element);
     const row = element.firstChild.getBoundingClientRect(), frame = root.getBoundingClientRect();
     if (row.top < frame.top || row.bottom > frame.bottom) root.scrollTop += row.top - frame.top - frame.height / 3;
   }

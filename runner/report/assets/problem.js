@@ -10,6 +10,7 @@ async function problem(label, id) {
   if (!current || current.label !== label) {
     if (current) current.flow.destroy();
     const [data] = await Promise.all([unpack(`problem-${number}`), library("highlight"), library("cytoscape"), library("dagre")]);
+    data.evaluation = ((await unpack("solutions")) || []).find((evaluation) => evaluation.problem === number);
     current = build(row, number, data, row.status === "passed" ? null : await failure(row, number, data.gates, data.nodes));
   }
   const known = current.data.nodes[id] ? id : "root";
@@ -48,6 +49,7 @@ function factsOf(row, data) {
     fact("work", `${flops(nodes.root.flops)}, ${size(work.bytes)} moved`),
     work.time ? fact("time of its kernels", `${work.untimed ? "≥ " : ""}${seconds(work.time)}`) : null,
     fact(work.time ? "slowest kernel" : "heaviest kernel", h("a", { href: problemLink(row.label, top.id) }, breakable(top.name)), ` ${percent(part)} of ${work.time ? "time" : "FLOPs"}`),
+    data.evaluation ? fact("solutions", ...solvedFact(data, row.label)) : null,
     fact("parts", h("span.counts", {}, LEVELS.filter((level) => about.by_level[level]).map((level) => h("span.count", {}, levelMark(level), ` ${about.by_level[level]}`)), several(about.kernel_instances, "instance"))),
     fact("taken apart", `on ${about.capture} tensors, ${about.mode} mode, ${seconds(row.seconds)}${row.memory ? `, ${size(row.memory)}` : ""}`));
 }
@@ -135,6 +137,6 @@ function build(row, number, data, failed) {
     h("section.pane.tree", { "aria-label": "Hierarchy" }, h("h2", {}, "Hierarchy"), tree.element), splitter("left", panes, flow.resize),
     flowPane, splitter("right", panes, flow.resize), panel);
   const zip = downloadButton("folder as zip", "All that `kdrun verify` reads, without this run's verdicts", () => downloadFolder(row, number, data));
-  const element = h("div.problem", {}, heading(row, factsOf(row, data), h("div.under", {}, gateMarks(data.gates), zip)), failed, evaluationTable(data, row.label), panes, kernelsSection(data, row.label));
+  const element = h("div.problem", {}, heading(row, factsOf(row, data), h("div.under", {}, gateMarks(data.gates), zip)), failed, panes, kernelsSection(data, row.label));
   return { label: row.label, data, element, select, flow };
 }

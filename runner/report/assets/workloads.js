@@ -1,5 +1,7 @@
 // The catalogue: how few workloads are how much of the work, the code of each, and where it is used.
 
+const SHAPES_AT_ONCE = 40;
+
 async function workloads() {
   const all = await unpack("workloads");
   if (!all.listed.length) return h("div", {}, h("h1", {}, "Workloads"), h("p.note", {}, "There is no decomposition here whose kernels can be listed."));
@@ -10,11 +12,13 @@ async function workloads() {
     const most = largest(key);
     return { name, about: `Share of all instances' ${key === "flops" ? "FLOPs" : key}`, right: true, wide, value: (w) => part(key, w), cell: (w) => barred(percent(part(key, w)), part(key, w) / most) };
   };
+  const found = await foundByPath(all);
   const columns = [
     { name: "workload", value: (w) => w.name },
     { name: "tensors", wide: true, value: (w) => `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`, cell: (w) => h("span.dim", {}, `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`) },
     { name: "uses", right: true, wide: true, value: (w) => w.instances },
     { name: "models", right: true, value: (w) => w.uses.length },
+    ...(RUN.solved ? [{ name: "solution", value: (w) => found(w)?.found ?? null, cell: (w) => (found(w) ? solutionMark(found(w)) : "") }] : []),
     { name: "FLOPs", right: true, wide: true, value: (w) => w.flops, cell: (w) => flops(w.flops) },
     { name: "bytes", right: true, wide: true, value: (w) => w.bytes, cell: (w) => size(w.bytes) },
     { name: "FLOP/B", right: true, wide: true, value: (w) => (w.bytes ? w.flops / w.bytes : 0), cell: (w) => (w.bytes ? w.flops / w.bytes : 0).toFixed(1) },
@@ -25,12 +29,12 @@ async function workloads() {
       share("time", "of time"), share("flops", "of FLOPs", true),
     ] : [share("flops", "of FLOPs"), share("bytes", "of bytes", true)]),
   ];
-  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: workloadBelow, key: "sort", file: "workloads" });
+  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: (w) => workloadBelow(w, all), key: "sort", file: "workloads" });
   const search = h("input", { type: "search", placeholder: "Filter by name, operation, shape or model", "aria-label": "Filter workloads by name, operation, shape or model" });
   const count = h("output", { "aria-live": "polite" });
   let texts = null;
   function filter() {
-    texts ||= all.listed.map((w) => workloadText(w, all.families));
+    texts ||= all.listed.map((w) => `${workloadText(w, all.families)} ${found(w) ? `solution ${found(w).judgement} ${found(w).found}` : ""}`);
     const matches = matcher(search.value);
     const some = search.value.trim() ? all.listed.filter((w, i) => matches(texts[i])) : all.listed;
     listed.show(some);
@@ -39,7 +43,7 @@ async function workloads() {
   search.addEventListener("input", () => { filter(); remember({ q: search.value }); });
   search.value = readAddress().state.get("q") || "";
   filter();
-  const families = table({ caption: "Families", file: "families", rows: all.families, order: ["share", true], columns: [
+  const families = table({ caption: "Families", file: "families", rows: all.families, order: ["share", true], open: (f) => shapesTable(f, all), columns: [
     { name: "family", value: (f) => f.name },
     { name: "workloads", right: true, value: (f) => f.workloads },
     { name: "uses", right: true, wide: true, value: (f) => f.instances },
@@ -52,6 +56,7 @@ async function workloads() {
   return h("div", {},
     h("h1", {}, "Workloads"),
     h("p", {}, `${several(all.listed.length, "unique workload")} in ${all.families.length} families, ${several(all.instances, "instance")} in ${several(all.problems, "model")}. ${curveSentence(all.curves)}`),
+    RUN.solved ? h("p", {}, h("a", { href: "#/solutions" }, solvedSentence())) : null,
     h("div.pair", {},
       h("section", { "aria-labelledby": "curve" }, h("h2", { id: "curve" }, "How few are how much"), chart),
       h("section", { "aria-labelledby": "roofline" }, h("h2", { id: "roofline" }, measured ? "Roofline" : "Work by intensity"),
@@ -67,12 +72,45 @@ function workloadText(w, families) {
 }
 
 // Where a workload is used, and its code, which is in the data of the first problem that uses it.
-async function workloadBelow(w) {
+async function workloadBelow(w, all) {
   const [number, id] = w.uses[0];
   const [data] = await Promise.all([unpack(`problem-${number}`), library("highlight")]);
   const path = data.nodes[id].path;
   return h("div.opened", {},
     h("div", {}, h("h3", {}, `used by ${several(w.uses.length, "model")}`),
       h("ul.uses", {}, w.uses.map(([n, place, count]) => h("li", {}, h("a", { href: problemLink(RUN.problems[n].label, place) }, RUN.problems[n].label), count > 1 ? ` ×${count}` : "")))),
-    codeView([{ name: path, text: data.files[path] }]).element);
+    codeView([{ name: path, text: data.files[path] }]).element,
+    shapesTable(all.families[w.family], all, w));
+}
+
+// The sizes at which a family's kernel runs, smaller ones first.
+function shapesTable(family, all, current) {
+  const members = all.listed.filter((w) => all.families[w.family] === family).sort((a, b) => a.flops - b.flops || a.bytes - b.bytes || inOrder.compare(a.name, b.name));
+  const constants = [...new Set(members.flatMap((w) => Object.keys(w.sizes || {})))];
+  const measured = members.some((w) => w.time);
+  const names = ["workload", ...constants, "inputs", "weights", "outputs"];
+  const figures = ["uses", ...(measured ? ["time"] : [])];
+  const place = members.indexOf(current);
+  const first = Math.max(0, Math.min(place - SHAPES_AT_ONCE / 2, members.length - SHAPES_AT_ONCE));
+  const some = members.slice(first, first + SHAPES_AT_ONCE);
+  return h("div.family", {},
+    h("h3", {}, `${several(members.length, "size")} of ${family.name}${some.length < members.length ? `; ${some.length} are shown` : ""}`),
+    h("div.scroll", { tabindex: "0", role: "group", "aria-label": "Sizes of the family" }, h("table", {},
+      h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)), figures.map((name) => h("th.right", { scope: "col" }, name)))),
+      h("tbody", {}, some.map((w) => h("tr", { "aria-current": w === current ? "true" : undefined },
+        h("td", {}, w === current ? breakable(w.name) : h("a", { href: problemLink(RUN.problems[w.uses[0][0]].label, w.uses[0][1]) }, breakable(w.name))),
+        constants.map((name) => h("td", {}, String(w.sizes?.[name] ?? ""))),
+        [w.inputs, w.weights, w.outputs].map((shapes) => h("td", {}, shapes.map(shape).join(", "))),
+        h("td.right", {}, String(w.instances)), measured ? h("td.right", {}, w.time ? seconds(w.time[0]) : "") : null))))));
+}
+
+// A function that gives the solution of a workload: the fastest, where models differ.
+async function foundByPath(all) {
+  if (!RUN.solved) return () => undefined;
+  const ranks = ["broken", "wrong", "right", "slower", "noise", "faster"];
+  const byNode = new Map();
+  for (const evaluation of await unpack("solutions")) for (const s of evaluation.solutions) byNode.set(`${evaluation.problem} ${s.node}`, s);
+  const best = new Map(all.listed.map((w) => [w, w.uses.map(([n, node]) => byNode.get(`${n} ${node}`)).filter(Boolean)
+    .sort((a, b) => ranks.indexOf(b.found) - ranks.indexOf(a.found))[0]]));
+  return (w) => best.get(w);
 }
