@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evaluated_run import write_evaluations
 from sample_run import RUN, write_run
 
 from runner.report.page import write_page
@@ -18,6 +19,7 @@ PAGES = {
     "overview": "#/",
     "workloads": "#/workloads",
     "changes": "#/changes",
+    "solutions": "#/solutions",
     "model": "#/p/level3/mlp",
     "kernel": "#/p/level3/attention_block/attention.linear",
     "failed": "#/p/level1/broken",
@@ -29,6 +31,7 @@ def comparison(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of two runs, the second with a problem that fails."""
     place = tmp_path_factory.mktemp("everyone")
     output = Path(shutil.copytree(made, place / "output"))
+    write_evaluations(output)
     broken = Row(
         problem="broken", source_level="level1", status="error", reason="no\nsense", attempts=1
     )
@@ -60,6 +63,8 @@ def test_axe_finds_nothing(opened: Any, name: str, theme: str) -> None:
         "axe_playwright_python.sync_playwright", reason="pip install -e '.[dev]' brings axe"
     )
     page = opened(name, color_scheme=theme)
+    for opener in page.locator(".opener").all()[:2]:
+        opener.click()
     for summary in page.locator("main details > summary").all():
         if summary.is_visible():
             summary.click()

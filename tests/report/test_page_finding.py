@@ -8,6 +8,8 @@ import pytest
 from census import census
 
 from runner.report.page import write_page
+from runner.report.subject import find_subject
+from runner.tree.document import TREE_FILE
 
 pytestmark = pytest.mark.browser
 
@@ -27,6 +29,7 @@ def names(page: Any) -> list[str]:
         ("4x128x384", ["level3/attention_block"]),  # a shape
         ("4×128×384", ["level3/attention_block"]),
         ("linear relu", ["level3/mlp"]),
+        ("linear-gelu", ["level2/linear_gelu"]),
         ("28x384", []),  # not a shape that is there
         ("soft level1", ["level1/softmax"]),
     ],
@@ -76,6 +79,37 @@ def test_which_models_use_a_workload_and_its_code(visit: Any) -> None:
     assert "in_features=384" in page.inner_text(".below .code")
     page.get_by_role("searchbox").fill("attention_block 4x128x384")
     assert page.locator("tbody tr .opener").count() >= 3
+
+
+def test_a_workload_has_the_sizes_of_its_family(visit: Any) -> None:
+    page = visit("#/workloads")
+    page.get_by_role("searchbox").fill("linear_512x512")
+    page.get_by_role("button", name="linear_512x512").click()
+    sizes = page.locator(".below .family")
+    assert "linear on 2-d float32 with 2 weights" in sizes.locator("summary").inner_text()
+    rows = sizes.locator("tbody tr").all_inner_texts()
+    assert len(rows) >= 5
+    assert "512×512" in sizes.locator("tr[aria-current]").inner_text()
+    page.locator("[aria-labelledby=families] .opener").first.click()
+    assert page.locator("[aria-labelledby=families] .below tbody tr").count() >= 1
+
+
+def test_kernels_of_a_group_stand_below_its_name(visit: Any, output: Path) -> None:
+    path = output / "level3/attention_block" / TREE_FILE
+    tree = json.loads(path.read_text())
+    fusion = tree["nodes"]["layer_norm_linear"]
+    fusion["groups"] = [fusion["children"]]
+    path.write_text(json.dumps(tree))
+    write_page(find_subject(str(path.parent), output), output / "report.html")
+    page = visit("#/p/level3/attention_block/layer_norm_linear", file=output / "report.html")
+    page.wait_for_selector(".outline .group >> text=group: layer_norm + linear")
+    assert page.locator(".outline .member").count() == 2
+    label = page.locator(".outline .member").first.get_attribute("aria-label")
+    assert "in the group layer_norm + linear" in label
+    page.locator(".outline .member .row").first.click()
+    page.get_by_role("link", name="which use it").click()
+    page.wait_for_selector("h1 >> text=Workloads")
+    assert page.locator("[aria-labelledby=each] .opener").count() == 1
 
 
 @pytest.mark.long

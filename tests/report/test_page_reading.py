@@ -173,7 +173,7 @@ def test_times_stand_where_people_look(stack: Any, output: Path) -> None:
     assert "1,411" in facts.replace("\n", " ")  # 5 * (16 * 16 + 16) + 16 * 3 + 3
     assert "no remarks" in facts
     assert "gates" in facts
-    page.locator(".facts a").click()  # The slowest kernel, and its code.
+    page.locator(".fact", has_text="slowest kernel").locator("a").click()
     page.wait_for_selector(".file >> text=level_0_kernel/")
     assert "of the problem's time" in page.inner_text(".details dl")
     assert "/s" in page.inner_text(".details dl")
@@ -189,6 +189,16 @@ def test_times_stand_where_people_look(stack: Any, output: Path) -> None:
     assert kept["roofs"]["flops_per_s"]["float32"] > 1e8
     overview = visit_overview(page)
     assert "kernel time" in overview
+
+
+def test_on_a_phone_the_slowest_kernel_is_shown_where_one_looks(stack: Any) -> None:
+    page = stack(viewport={"width": 390, "height": 844})
+    page.locator(".fact", has_text="slowest kernel").locator("a").click()
+    page.wait_for_selector(".file >> text=level_0_kernel/")
+    page.wait_for_function(
+        "document.querySelector('.details .file').getBoundingClientRect().bottom < innerHeight"
+    )
+    assert "in 5 places" in page.inner_text(".facts") or "of time" in page.inner_text(".facts")
 
 
 def visit_overview(page: Any) -> str:
@@ -208,6 +218,11 @@ def test_a_failed_problem_says_why_once_with_line_log_and_command(visit: Any, ou
     assert "shapes cannot be multiplied" in reason
     assert page.inner_text("main").count("shapes cannot be multiplied") == 1
     assert page.inner_text("mark").strip() == "return self.head(x.T)"
+    page.wait_for_function(
+        "(() => { const mark = document.querySelector('mark'), pre = mark.closest('pre');"
+        " const [a, b] = [mark, pre].map((e) => e.getBoundingClientRect());"
+        " return a.top >= b.top && a.bottom <= b.bottom; })()"
+    )
     assert "almost there" in page.inner_text(".log")
     command = page.inner_text(".command code")
     assert command.startswith("kdrun decompose ")

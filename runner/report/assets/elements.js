@@ -60,5 +60,5 @@ function tensors(shapes, dtypes) {
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const badge = (status) => h("span.badge", { "data-status": status }, status.replace("_", " "));
 // A name that breaks after underscores where it has to.
-const breakable = (name) => name.split(/(?<=[_/])/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
+const breakable = (name) => name.split(/(?<=[_/])(?!\d+$)/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 const levelMark = (level) => h("span.level", { "data-level": level }, level);

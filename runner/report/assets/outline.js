@@ -52,7 +52,7 @@ function outline(problem, onSelect) {
       ids && ids.length > 1 ? h("span.times", { title: `${ids.length} in a row, equal but for their weights` }, `× ${ids.length}`) : null,
       h("span.author", {}, breakable(names)),
       node && solutionFor(problem, node) ? [" ", solutionMark(solutionFor(problem, node))] : null,
-      node && solutionsInside(problem, ids[0]).length ? h("span.inside", { title: `${several(solutionsInside(problem, ids[0]).length, "solution")} inside` }, ` ◦ ${solutionsInside(problem, ids[0]).length}`) : null);
+      node && solutionsInside(problem, ids[0]).length ? h("span.inside", { title: `${several(solutionsInside(problem, ids[0]).length, "solution")} inside` }, ` · ${several(solutionsInside(problem, ids[0]).length, "solution")}`) : null);
     const element = h("li", {
       role: "treeitem", "aria-level": depth, "aria-selected": node ? "false" : undefined, tabindex: "-1",
       "aria-expanded": below.length ? "false" : undefined,

@@ -48,7 +48,7 @@ function factsOf(row, data) {
     fact("parameters, buffers", `${parameters.toLocaleString("en")}`),
     fact("work", `${flops(nodes.root.flops)}, ${size(work.bytes)} moved`),
     work.time ? fact("time of its kernels", `${work.untimed ? "≥ " : ""}${seconds(work.time)}`) : null,
-    fact(work.time ? "slowest kernel" : "heaviest kernel", h("a", { href: problemLink(row.label, top.id) }, breakable(top.name)), ` ${percent(part)} of ${work.time ? "time" : "FLOPs"}`),
+    fact(work.time ? "slowest kernel" : "heaviest kernel", h("a", { href: problemLink(row.label, top.id) }, breakable(top.name)), ` ${percent(part)} of ${work.time ? "time" : "FLOPs"}${top.instances > 1 ? `, in ${top.instances} places` : ""}`),
     data.evaluation ? fact("solutions", ...solvedFact(data, row.label)) : null,
     fact("parts", h("span.counts", {}, LEVELS.filter((level) => about.by_level[level]).map((level) => h("span.count", {}, levelMark(level), ` ${about.by_level[level]}`)), several(about.kernel_instances, "instance"))),
     fact("taken apart", `on ${about.capture} tensors, ${about.mode} mode, ${seconds(row.seconds)}${row.memory ? `, ${size(row.memory)}` : ""}`));
@@ -79,8 +79,10 @@ function build(row, number, data, failed) {
     everywhere.get(node.path).push(id);
   }
   // A node that the graph shows keeps the graph as it is looked at.
+  let within = false;  // Whether a pane was clicked, which then stays where it is.
   const go = (id) => {
     const { state } = readAddress();
+    within = true;
     location.hash = problemLink(row.label, id) + (flow.draws(id) && state.size ? `?${state}` : "");
   };
   const tree = outline(data, go);
@@ -113,7 +115,8 @@ function build(row, number, data, failed) {
   function select(id) {
     const { state } = readAddress();
     const above = ancestors(data.nodes, id);
-    if (scope === null) {
+    const first = scope === null;
+    if (first) {
       every.checked = state.get("every") === "1";
       if (data.nodes[state.get("in")]) showScope(state.get("in"));
     }
@@ -125,6 +128,9 @@ function build(row, number, data, failed) {
     flow.choose(id);
     if (state.has("zoom")) flow.restore(state.get("zoom"));
     panel.replaceChildren(details(data, row.label, id, everywhere, wide));
+    const { top } = panel.getBoundingClientRect();
+    if (!within && id !== "root" && (!first || top > innerHeight - 100)) panel.scrollIntoView();
+    within = false;
   }
 
   const tools = [["+", "Zoom in", () => flow.zoom(1.3)], ["−", "Zoom out", () => flow.zoom(1 / 1.3)], ["fit", "Show all of it", () => flow.whole()],

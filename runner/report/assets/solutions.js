@@ -25,7 +25,7 @@ async function solutions() {
 
 function eachSolution(rows) {
   const range = rangeOf(rows.flatMap((row) => [row.speed, row.measured]));
-  const speed = (name, key, wide, about) => ({ name, about, right: true, wide, value: (s) => s[key]?.speedup ?? null, cell: (s) => speedText(s[key]) });
+  const speed = (name, key, wide, about) => ({ name, about, right: true, wide, value: (s) => s[key]?.speedup ?? null, cell: (s) => speedCell(s[key]) });
   const listed = table({ caption: "Solutions", file: "solutions", rows, order: ["speed-up", true], key: "sort", open: solutionBelow, columns: [
     { name: "solution", value: (s) => s.name },
     { name: "model", wide: true, value: (s) => s.label, cell: (s) => h("a.label", { href: problemLink(s.label, s.node) }, breakable(s.label)) },
@@ -79,9 +79,9 @@ function eachModel(evaluations) {
     { name: "drift", about: "Largest difference of the output, relative to its largest value", right: true, wide: true, value: (m) => m.last.drift ?? null, cell: (m) => (m.last.drift === undefined ? "" : m.last.drift.toExponential(1)) },
     { name: "before", right: true, wide: true, value: (m) => m.speed?.before_median_s ?? null, cell: (m) => (m.speed ? seconds(m.speed.before_median_s) : "") },
     { name: "after", right: true, wide: true, value: (m) => m.speed?.after_median_s ?? null, cell: (m) => (m.speed ? seconds(m.speed.after_median_s) : "") },
-    { name: "speed-up", right: true, value: (m) => m.speed?.speedup ?? null, cell: (m) => speedText(m.speed) },
+    { name: "speed-up", right: true, value: (m) => m.speed?.speedup ?? null, cell: (m) => speedCell(m.speed) },
     { name: `pairs, ÷${range} to ×${range}`, wide: true, value: (m) => m.speed?.speedup ?? null, cell: (m) => pairDots(m.speed, range) },
-    ...(rows.some((m) => m.compiled || m.compiled_failure) ? [{ name: "compiled", about: "torch.compile of the original", right: true, wide: true, value: (m) => m.compiled?.speedup ?? null, cell: (m) => speedText(m.compiled) || m.compiled_failure || "" }] : []),
+    ...(rows.some((m) => m.compiled || m.compiled_failure) ? [{ name: "compiled", about: "torch.compile of the original", right: true, wide: true, value: (m) => m.compiled?.speedup ?? null, cell: (m) => speedCell(m.compiled) || m.compiled_failure || "" }] : []),
   ] });
   return h("section", { "aria-labelledby": "models" }, h("div.bar", {}, h("h2", { id: "models" }, "Models with all their right solutions"), listed.csv), listed.element);
 }

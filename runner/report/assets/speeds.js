@@ -11,6 +11,8 @@ function speedText(speed) {
   return `${timesAsFast(speed)} (${speed.lowest.toPrecision(3)} to ${speed.highest.toPrecision(3)}${isNoise(speed) ? ", noise" : ""})`;
 }
 
+const speedCell = (speed) => (speed ? h("span.speed", {}, speedText(speed)) : "");
+
 // "✓ 2.19×", "✓ 0.98×, noise", "✗ wrong".
 function solutionText(solution) {
   if (!isRight(solution)) return `✗ ${solution.judgement}`;

@@ -1,6 +1,6 @@
 // The catalogue: how few workloads are how much of the work, the code of each, and where it is used.
 
-const SHAPES_AT_ONCE = 40;
+const SHAPES_AT_ONCE = 40, FEW_SHAPES = 8;
 
 async function workloads() {
   const all = await unpack("workloads");
@@ -18,7 +18,7 @@ async function workloads() {
     { name: "tensors", wide: true, value: (w) => `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`, cell: (w) => h("span.dim", {}, `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`) },
     { name: "uses", right: true, wide: true, value: (w) => w.instances },
     { name: "models", right: true, value: (w) => w.uses.length },
-    ...(RUN.solved ? [{ name: "solution", value: (w) => found(w)?.found ?? null, cell: (w) => (found(w) ? solutionMark(found(w)) : "") }] : []),
+    ...(RUN.solved ? [{ name: "solution", wide: true, value: (w) => found(w)?.found ?? null, cell: (w) => (found(w) ? solutionMark(found(w)) : "") }] : []),
     { name: "FLOPs", right: true, wide: true, value: (w) => w.flops, cell: (w) => flops(w.flops) },
     { name: "bytes", right: true, wide: true, value: (w) => w.bytes, cell: (w) => size(w.bytes) },
     { name: "FLOP/B", right: true, wide: true, value: (w) => (w.bytes ? w.flops / w.bytes : 0), cell: (w) => (w.bytes ? w.flops / w.bytes : 0).toFixed(1) },
@@ -29,7 +29,7 @@ async function workloads() {
       share("time", "of time"), share("flops", "of FLOPs", true),
     ] : [share("flops", "of FLOPs"), share("bytes", "of bytes", true)]),
   ];
-  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: (w) => workloadBelow(w, all), key: "sort", file: "workloads" });
+  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: (w) => workloadBelow(w, all, found(w)), key: "sort", file: "workloads" });
   const search = h("input", { type: "search", placeholder: "Filter by name, operation, shape or model", "aria-label": "Filter workloads by name, operation, shape or model" });
   const count = h("output", { "aria-live": "polite" });
   let texts = null;
@@ -72,15 +72,17 @@ function workloadText(w, families) {
 }
 
 // Where a workload is used, and its code, which is in the data of the first problem that uses it.
-async function workloadBelow(w, all) {
+async function workloadBelow(w, all, solution) {
   const [number, id] = w.uses[0];
   const [data] = await Promise.all([unpack(`problem-${number}`), library("highlight")]);
   const path = data.nodes[id].path;
   return h("div.opened", {},
     h("div", {}, h("h3", {}, `used by ${several(w.uses.length, "model")}`),
       h("ul.uses", {}, w.uses.map(([n, place, count]) => h("li", {}, h("a", { href: problemLink(RUN.problems[n].label, place) }, RUN.problems[n].label), count > 1 ? ` ×${count}` : "")))),
-    codeView([{ name: path, text: data.files[path] }]).element,
-    shapesTable(all.families[w.family], all, w));
+    h("div", {},
+      solution ? h("p", {}, "solution ", solutionMark(solution), " ", solution.reason || speedText(solution.speed), " ", h("a", { href: `#/solutions?q=${encodeURIComponent(solution.name)}` }, "all about it")) : null,
+      shapesTable(all.families[w.family], all, w),
+      codeView([{ name: path, text: data.files[path] }]).element));
 }
 
 // The sizes at which a family's kernel runs, smaller ones first.
@@ -93,8 +95,8 @@ function shapesTable(family, all, current) {
   const place = members.indexOf(current);
   const first = Math.max(0, Math.min(place - SHAPES_AT_ONCE / 2, members.length - SHAPES_AT_ONCE));
   const some = members.slice(first, first + SHAPES_AT_ONCE);
-  return h("div.family", {},
-    h("h3", {}, `${several(members.length, "size")} of ${family.name}${some.length < members.length ? `; ${some.length} are shown` : ""}`),
+  return h("details.family", { open: current === undefined || (members.length > 1 && members.length <= FEW_SHAPES) },
+    h("summary", {}, `${several(members.length, "size")} of ${family.name}${some.length < members.length ? `; ${some.length} are shown` : ""}`),
     h("div.scroll", { tabindex: "0", role: "group", "aria-label": "Sizes of the family" }, h("table", {},
       h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)), figures.map((name) => h("th.right", { scope: "col" }, name)))),
       h("tbody", {}, some.map((w) => h("tr", { "aria-current": w === current ? "true" : undefined },
