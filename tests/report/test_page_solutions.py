@@ -79,7 +79,7 @@ def test_solutions_are_compared_pair_by_pair_and_refusals_have_reasons(opened: A
     page.wait_for_selector(".evidence .chart canvas")
     assert page.locator(".evidence .chart").count() == 2
     page.locator(".evidence summary").click()
-    assert "own inputs" in page.inner_text(".evidence table")
+    assert "own inputs" in page.inner_text(".evidence details table")
     page.get_by_role("searchbox").fill("broken")
     assert page.locator("[aria-labelledby=each] .opener").all_inner_texts() == [BROKEN]
     models = page.inner_text("[aria-labelledby=models]")

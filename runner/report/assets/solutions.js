@@ -63,7 +63,7 @@ function solutionBelow(s) {
       h("td", {}, c.place === "own inputs" ? c.place : h("a", { href: problemLink(s.label, c.place) }, c.place)), h("td", {}, c.judgement),
       ...[c.tolerances, c.eager_tolerances, c.max_diff].map((x) => h("td.right", {}, number(x)))))));
   return h("div.evidence", {}, s.reason ? h("p", {}, s.reason) : null,
-    h("p.dim", {}, s.node === undefined ? "The tree has no such component any more. " : [h("a", { href: problemLink(s.label, s.node) }, "the component and its code"), ", "], `solution ${s.file}`),
+    h("p.dim", {}, s.node === undefined ? "The tree has no such component any more. " : [h("a.inline", { href: problemLink(s.label, s.node) }, "the component and its code"), ", "], `solution ${s.file}`),
     charts.length ? h("div.charts", {}, charts) : null,
     h("details", { open: !charts.length }, h("summary", {}, several(s.comparisons.length, "comparison")), h("div.scroll", { tabindex: "0", role: "group", "aria-label": "Comparisons" }, compared)));
 }
@@ -90,7 +90,7 @@ function refused(rows, evaluations) {
   const bad = rows.filter((row) => !isRight(row));
   const models = evaluations.flatMap((evaluation) => (evaluation.model?.comparisons || []).filter((c) => !isRight(c)).map((c) => ({ ...c, label: RUN.problems[evaluation.problem].label })));
   const item = (found, name, label, node, reason, rest) => h("li", {}, h("span.badge", { "data-found": found }, found), " ", name, " in ",
-    h("a", { href: problemLink(label, node) }, label), rest, h("div.why", {}, reason));
+    h("a.inline", { href: problemLink(label, node) }, label), rest, h("div.why", {}, reason));
   const failing = (s) => {
     const places = s.comparisons.filter((c) => !isRight(c)).length;
     return places ? `, ${places} of ${several(s.comparisons.length, "comparison")}` : "";
@@ -106,5 +106,5 @@ function solvedFact(data, label) {
   const right = rows.filter(isRight).length;
   const last = model?.comparisons.at(-1);
   const gained = !last ? "" : isRight(last) ? `, the model with ${right === 1 ? "it" : "them"} ${model.speed ? speedText(model.speed) : "is right"}` : `, the model with ${right === 1 ? "it" : "them"} is ${last.judgement}`;
-  return [h("a", { href: `#/solutions?q=${encodeURIComponent(label)}` }, `${right} of ${rows.length} right`), gained];
+  return [h("a.inline", { href: `#/solutions?q=${encodeURIComponent(label)}` }, `${right} of ${rows.length} right`), gained];
 }

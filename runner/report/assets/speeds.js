@@ -47,7 +47,7 @@ function solutionsInside(problem, id) {
 function solutionFact(problem, node) {
   const solution = solutionFor(problem, node);
   return [solutionMark(solution), solution.reason ? ` ${solution.reason}` : ` ${speedText(solution.speed)}`, " ",
-    h("a", { href: `#/solutions?q=${encodeURIComponent(solution.name)}` }, "all about it")];
+    h("a.inline", { href: `#/solutions?q=${encodeURIComponent(solution.name)}` }, "all about it")];
 }
 
 // The range that a page's dots share: as far as the limits of its speed-ups go.

@@ -80,7 +80,7 @@ async function workloadBelow(w, all, solution) {
     h("div", {}, h("h3", {}, `used by ${several(w.uses.length, "model")}`),
       h("ul.uses", {}, w.uses.map(([n, place, count]) => h("li", {}, h("a", { href: problemLink(RUN.problems[n].label, place) }, RUN.problems[n].label), count > 1 ? ` ×${count}` : "")))),
     h("div", {},
-      solution ? h("p", {}, "solution ", solutionMark(solution), " ", solution.reason || speedText(solution.speed), " ", h("a", { href: `#/solutions?q=${encodeURIComponent(solution.name)}` }, "all about it")) : null,
+      solution ? h("p", {}, "solution ", solutionMark(solution), " ", solution.reason || speedText(solution.speed), " ", h("a.inline", { href: `#/solutions?q=${encodeURIComponent(solution.name)}` }, "all about it")) : null,
       shapesTable(all.families[w.family], all, w),
       codeView([{ name: path, text: data.files[path] }]).element));
 }
