@@ -10,6 +10,7 @@ from runner.batch.child.problem_logs import LOG_PATH
 from runner.emit.pages.outline import Outline, heading
 from runner.report.catalogue import Timing
 from runner.report.subject import ReportProblem, Subject
+from runner.store.evaluation import EVALUATION_FILE
 from runner.store.result import RESULT_FILE, RunOptions, sha256_of
 from runner.tree.document import TREE_FILE, Node, Tree
 from runner.untrusted_files import read_file, read_text
@@ -19,6 +20,7 @@ CHECKS_FILE = "verification/checks.py"
 """File that is the same in each decomposition of one version."""
 UNREAD_FILES = {
     RESULT_FILE,
+    EVALUATION_FILE,
     TREE_FILE,
     LOG_PATH,
     "verification/test_results.json",
@@ -27,7 +29,8 @@ UNREAD_FILES = {
     "decomposition_log.json",
     "decomposition_analysis.md",
 }
-"""Files that `kdrun verify` does not read: how this run's verification ended, pages for people."""
+"""Files that `kdrun verify` does not read: how this run's verification ended, pages for people,
+solutions."""
 UNREAD_STEP_FILES = {"verification_result.json", "coverage_report.json"}
 LONGEST_LOG = 60_000
 """Most characters of a log that the page holds, from its end."""

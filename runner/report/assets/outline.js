@@ -91,7 +91,7 @@ function outline(problem, onSelect) {
     const groups = nodes[id]?.groups || [];
     let last = null;
     return below.flatMap((one) => {
-      const group = one.nodes ? groups.find((ids) => one.nodes.every((other) => ids.includes(other))) : undefined;
+      const group = one.nodes ? groups.find((ids) => one.nodes.some((other) => ids.includes(other))) : undefined;
       const element = item(one, depth);
       const title = group && group.map((other) => titles[nodes[other].path]).join(" + ");
       if (group) { element.classList.add("member"); element.setAttribute("aria-label", `${element.getAttribute("aria-label")}, in the group ${title}`); }

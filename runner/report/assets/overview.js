@@ -23,10 +23,17 @@ function tiles(rows) {
     tile(sum("kernels").toLocaleString("en"), "kernel files", several(sum("instances"), "instance")),
     tile(flops(sum("flops")), "one forward pass of each"),
     heavy.kernel_s ? tile(seconds(sum("kernel_s")), "of kernels, measured", ["most: ", link(heavy)]) : null,
-    RUN.solved ? tile(Object.values(RUN.solved.better).reduce((total, [some]) => total + some, 0), "better kernels and fusions".slice(0, Object.keys(RUN.solved.better).join() === "kernel" ? 14 : undefined), h("a", { href: "#/solutions" }, `of ${several(RUN.solved.solutions, "solution")}`)) : null,
+    RUN.solved ? solvedTile(tile) : null,
     tile(seconds(sum("seconds")), "of work", RUN.run && RUN.run.wall_s ? `${seconds(RUN.run.wall_s)} on the clock` : ""),
     slow.seconds ? tile(seconds(slow.seconds), "the longest", link(slow)) : null,
     large.memory ? tile(size(large.memory), "the most memory", link(large)) : null);
+}
+
+function solvedTile(tile) {
+  const { better, solutions } = RUN.solved;
+  const count = Object.values(better).reduce((total, [some]) => total + some, 0);
+  const kinds = [...LEVELS].reverse().filter((level) => better[level]).map((level) => `${level}s`);
+  return tile(String(count), `better ${kinds.join(", ")}`, h("a", { href: "#/solutions" }, `of ${several(solutions, "solution")}`));
 }
 
 function levels(rows) {
