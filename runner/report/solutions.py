@@ -15,6 +15,7 @@ from runner.tree.document import Node, Tree
 
 _SPEEDS = ("speed", "compiled", "measured")
 _TIMES = ("before_s", "after_s")
+_WORSE = {"slower", "wrong", "broken"}
 
 Evaluations = Mapping[int, Evaluation]
 """Evaluations by the number of their problem in the subject."""
@@ -58,16 +59,16 @@ def summarize_solutions(
 ) -> dict[str, Any] | None:
     """Return how many workloads have a better version, and their share of each source level's work.
 
-    A workload has one if a solution is faster beyond the noise in a model, and slower in none. The
-    share is of the kernels' measured time, else of their FLOPs.
+    A workload has one if a solution is faster beyond the noise in a model, and slower or refused in
+    none. The share is of the kernels' measured time, else of their FLOPs.
     """
     if not evaluations:
         return None
-    verdicts: dict[str, set[str]] = defaultdict(set)
+    outcomes: dict[str, set[str]] = defaultdict(set)
     for evaluation in evaluations.values():
         for solution in evaluation.solutions:
-            verdicts[solution.name].add(classify_solution(solution))
-    better = {name for name, seen in verdicts.items() if "faster" in seen and "slower" not in seen}
+            outcomes[solution.name].add(classify_solution(solution))
+    better = {name for name, own in outcomes.items() if "faster" in own and not own & _WORSE}
     levels = {
         solution.name: solution.level
         for evaluation in evaluations.values()
@@ -76,12 +77,12 @@ def summarize_solutions(
     counts = {
         level: [sum(levels[name] == level for name in better), total]
         for level, total in _count_workloads(subject, catalogue).items()
-        if any(levels[name] == level for name in verdicts)
+        if any(levels[name] == level for name in outcomes)
     }
     return {
         "models": len(evaluations),
-        "solutions": len(verdicts),
-        "right": sum(not seen & {"wrong", "broken"} for seen in verdicts.values()),
+        "solutions": len(outcomes),
+        "right": sum(not own & {"wrong", "broken"} for own in outcomes.values()),
         "better": counts,
         "measure": "time" if times else "FLOPs",
         "shares": _shares(evaluations, subject, better, times),
@@ -102,7 +103,7 @@ def classify_solution(solution: SolutionEvaluation) -> str:
 def _evaluation_data(evaluation: Evaluation, places: Mapping[str, str]) -> dict[str, Any]:
     data: dict[str, Any] = evaluation.model_dump(mode="json", exclude_none=True)
     for solution, row in zip(evaluation.solutions, data["solutions"], strict=True):
-        row["found"] = classify_solution(solution)
+        row["outcome"] = classify_solution(solution)
         if solution.name in places:
             row["node"] = places[solution.name]
     for part in (*data["solutions"], data.get("model", {})):
@@ -118,8 +119,8 @@ def _count_workloads(subject: Subject, catalogue: Catalogue) -> dict[str, int]:
         for node in _nodes(problem):
             names[node.level].add(workload_name(node))
     return {
-        level: len(catalogue.workloads) if level == "kernel" else len(found)
-        for level, found in names.items()
+        level: len(catalogue.workloads) if level == "kernel" else len(level_names)
+        for level, level_names in names.items()
     }
 
 

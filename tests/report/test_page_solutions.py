@@ -100,7 +100,7 @@ def test_solutions_are_marked_where_they_are(opened: Any) -> None:
     assert any("solution ✓ 2.50×" in label for label in labels)
     assert "✗ wrong" in page.inner_text(".kernels")
     page.locator(".outline .row", has_text="✓ 2.50×").click()
-    page.wait_for_selector(".details .badge[data-found=faster]")
+    page.wait_for_selector(".details .badge[data-outcome=faster]")
     page.get_by_role("link", name="all about it").click()
     page.wait_for_selector("h1 >> text=Solutions")
     assert page.locator("[aria-labelledby=each] .opener").all_inner_texts() == [FASTER]

@@ -44,7 +44,7 @@ function flowWithin(problem, scope, everyKernel) {
     if (same) same.names.add(one); else list.push({ text, names: new Set([one]) });
   }
   const shown = new Map();
-  for (const id of order.keys()) shown.set(id, { node: nodes[id], lines: caption(problem, equals.get(id) || [id]), found: solutionFor(problem, nodes[id])?.found });
+  for (const id of order.keys()) shown.set(id, { node: nodes[id], lines: caption(problem, equals.get(id) || [id]), outcome: solutionFor(problem, nodes[id])?.outcome });
   for (const edge of edges.values()) for (const end of [edge.source, edge.target]) if (!shown.has(end)) shown.set(end, { node: null, lines: [end] });
   return { shown, edges: [...edges.values()] };
 }
@@ -166,9 +166,9 @@ function toSvg({ shown, edges, places }) {
     const path = points.map((p) => `${p.x.toFixed(1)},${p.y.toFixed(1)}`).join(" ");
     return `<polyline points="${path}" fill="none" stroke="${colour("--edge")}"${edge.back ? ' stroke-dasharray="5 4"' : ""} marker-end="url(#tip)"/>${edge.points ? words(middle.x, middle.y, edgeText(edge).split("\n"), 10, colour("--soft")) : ""}`;
   });
-  const nodes = [...shown].map(([id, { node, lines, found }]) => {
+  const nodes = [...shown].map(([id, { node, lines, outcome }]) => {
     const { x, y, width, height } = places.get(id);
-    const [line, fill] = node ? [colour(FOUND_COLOURS[found] || `--${node.level}`), colour(`--${node.level}-wash`)] : [colour("--soft"), colour("--paper")];
+    const [line, fill] = node ? [colour(OUTCOME_COLOURS[outcome] || `--${node.level}`), colour(`--${node.level}-wash`)] : [colour("--soft"), colour("--paper")];
     return `<rect x="${(x - width / 2).toFixed(1)}" y="${(y - height / 2).toFixed(1)}" width="${width.toFixed(1)}" height="${height}" rx="5" fill="${fill}" stroke="${line}" stroke-width="1.5"/>${words(x, y, lines, 11.5, colour("--ink"))}`;
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${left.toFixed(1)} ${top.toFixed(1)} ${(right - left).toFixed(1)} ${(bottom - top).toFixed(1)}" font-family="sans-serif" text-anchor="middle"><defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="${colour("--edge")}"/></marker></defs><rect x="${left.toFixed(1)}" y="${top.toFixed(1)}" width="100%" height="100%" fill="${colour("--paper")}"/>${drawn.join("")}${nodes.join("")}</svg>\n`;

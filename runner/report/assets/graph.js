@@ -1,7 +1,7 @@
 // The data flow as a graph that is moved, zoomed and clicked.
 
 const CROWD = 30;
-const FOUND_COLOURS = { faster: "--good", wrong: "--bad", broken: "--bad" };
+const OUTCOME_COLOURS = { faster: "--good", wrong: "--bad", broken: "--bad" };
 
 // onMove gets "zoom,x,y" whenever a person has moved or zoomed the graph.
 function graph(problem, onSelect, onOpen, onMove) {
@@ -16,7 +16,7 @@ function graph(problem, onSelect, onOpen, onMove) {
       { selector: "node", style: { shape: "round-rectangle", width: "data(width)", height: "data(height)", label: "data(label)", "text-valign": "center", "text-halign": "center", "text-wrap": "wrap", "font-size": 11.5, "line-height": 1.25, "font-family": "ui-sans-serif, system-ui, sans-serif", color: ink, "border-width": 1.5, "min-zoomed-font-size": 5 } },
       ...LEVELS.map(level),
       { selector: 'node[level="end"]', style: { "background-color": paper, "border-color": colour("--soft"), "border-style": "dashed", color: colour("--soft") } },
-      ...Object.entries(FOUND_COLOURS).map(([found, name]) => ({ selector: `node[found="${found}"]`, style: { "border-width": 3, "border-color": colour(name) } })),
+      ...Object.entries(OUTCOME_COLOURS).map(([outcome, name]) => ({ selector: `node[outcome="${outcome}"]`, style: { "border-width": 3, "border-color": colour(name) } })),
       { selector: "node[?many]", style: { "border-style": "double", "border-width": 4 } },
       { selector: "edge", style: { width: 1.3, "line-color": colour("--edge"), "target-arrow-color": colour("--edge"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, ...(large ? { "curve-style": "straight" } : { "curve-style": "round-segments", "segment-weights": "data(along)", "segment-distances": "data(beside)", "segment-radii": 18, "edge-distances": "node-position" }), "font-size": 10, label: large ? "" : "data(label)", "text-wrap": "wrap", color: colour("--soft"), "text-background-color": paper, "text-background-opacity": 0.92, "text-background-padding": 2, "min-zoomed-font-size": 6 } },
       { selector: "edge[?back]", style: { "line-style": "dashed", "curve-style": "unbundled-bezier", "control-point-distances": [90], "control-point-weights": [0.5], label: "" } },
@@ -33,9 +33,9 @@ function graph(problem, onSelect, onOpen, onMove) {
     const { shown, edges } = flowWithin(problem, scope, every);
     drawn = { shown, edges, ...arrange(shown, edges, canvas.clientWidth || 800) };
     const { places, large } = drawn;
-    const elements = [...shown].map(([id, { node, lines, found }]) => {
+    const elements = [...shown].map(([id, { node, lines, outcome }]) => {
       const { x, y, width, height } = places.get(id);
-      return { data: { id, label: lines.join("\n"), level: node ? node.level : "end", found, many: / × \d+/.test(lines.join("")), width, height }, position: { x, y } };
+      return { data: { id, label: lines.join("\n"), level: node ? node.level : "end", outcome, many: / × \d+/.test(lines.join("")), width, height }, position: { x, y } };
     });
     edges.forEach((edge, i) => {
       const points = edge.points ? edge.points.slice(1, -1) : [];

@@ -51,7 +51,7 @@ function kernelsSection(problem, label) {
     { name: "kernel", value: (k) => k.name, cell: (k) => h("a", { href: problemLink(label, k.id) }, breakable(k.name)) },
     { name: "operation", wide: true, value: (k) => k.operation },
     { name: "uses", right: true, value: (k) => k.instances },
-    ...(problem.evaluation ? [{ name: "solution", value: (k) => solutionFor(problem, k)?.found ?? null, cell: (k) => (solutionFor(problem, k) ? solutionMark(solutionFor(problem, k)) : "") }] : []),
+    ...(problem.evaluation ? [{ name: "solution", value: (k) => solutionFor(problem, k)?.outcome ?? null, cell: (k) => (solutionFor(problem, k) ? solutionMark(solutionFor(problem, k)) : "") }] : []),
     { name: "FLOPs", right: true, wide: true, value: (k) => k.flops, cell: (k) => flops(k.flops) },
     { name: "bytes", right: true, wide: true, value: (k) => k.bytes, cell: (k) => size(k.bytes) },
     ...(measured ? [

@@ -29,7 +29,7 @@ function eachSolution(rows) {
   const listed = table({ caption: "Solutions", file: "solutions", rows, order: ["speed-up", true], key: "sort", open: solutionBelow, columns: [
     { name: "solution", value: (s) => s.name },
     { name: "model", wide: true, value: (s) => s.label, cell: (s) => h("a.label", { href: problemLink(s.label, s.node) }, breakable(s.label)) },
-    { name: "verdict", value: (s) => s.found, cell: (s) => h("span.badge", { "data-found": s.judgement }, `${isRight(s) ? "✓" : "✗"} ${s.judgement}`) },
+    { name: "verdict", value: (s) => s.outcome, cell: (s) => h("span.badge", { "data-outcome": s.judgement }, `${isRight(s) ? "✓" : "✗"} ${s.judgement}`) },
     { name: "places", right: true, wide: true, value: (s) => s.places },
     speed("speed-up", "speed", false, "How many times as fast as the component, with its limits"),
     { name: `pairs, ÷${range} to ×${range}`, wide: true, value: (s) => s.speed?.speedup ?? null, csv: (s) => (s.speed ? quotients(s.speed).map((x) => x.toPrecision(3)).join(" ") : ""), cell: (s) => pairDots(s.speed, range) },
@@ -42,7 +42,7 @@ function eachSolution(rows) {
   const count = h("output", { "aria-live": "polite" });
   function filter() {
     const matches = matcher(search.value);
-    const some = rows.filter((s) => matches(`${s.name} ${s.label} ${s.judgement} ${s.found} ${s.level}`.toLowerCase()));
+    const some = rows.filter((s) => matches(`${s.name} ${s.label} ${s.judgement} ${s.outcome} ${s.level}`.toLowerCase()));
     listed.show(some);
     count.textContent = some.length === rows.length ? several(rows.length, "row") : `${some.length} of ${several(rows.length, "row")}`;
   }
@@ -75,7 +75,7 @@ function eachModel(evaluations) {
   const listed = table({ caption: "Models with solutions", file: "models-with-solutions", rows, order: ["speed-up", true], columns: [
     { name: "model", value: (m) => m.label, cell: (m) => h("a", { href: problemLink(m.label) }, m.label) },
     { name: "solutions", right: true, wide: true, value: (m) => m.last.solutions.length },
-    { name: "verdict", value: (m) => m.last.judgement, cell: (m) => h("span.badge", { "data-found": m.last.judgement }, `${isRight(m.last) ? "✓" : "✗"} ${m.last.judgement}`) },
+    { name: "verdict", value: (m) => m.last.judgement, cell: (m) => h("span.badge", { "data-outcome": m.last.judgement }, `${isRight(m.last) ? "✓" : "✗"} ${m.last.judgement}`) },
     { name: "drift", about: "Largest difference of the output, relative to its largest value", right: true, wide: true, value: (m) => m.last.drift ?? null, cell: (m) => (m.last.drift === undefined ? "" : m.last.drift.toExponential(1)) },
     { name: "before", right: true, wide: true, value: (m) => m.speed?.before_median_s ?? null, cell: (m) => (m.speed ? seconds(m.speed.before_median_s) : "") },
     { name: "after", right: true, wide: true, value: (m) => m.speed?.after_median_s ?? null, cell: (m) => (m.speed ? seconds(m.speed.after_median_s) : "") },
@@ -89,7 +89,7 @@ function eachModel(evaluations) {
 function refused(rows, evaluations) {
   const bad = rows.filter((row) => !isRight(row));
   const models = evaluations.flatMap((evaluation) => (evaluation.model?.comparisons || []).filter((c) => !isRight(c)).map((c) => ({ ...c, label: RUN.problems[evaluation.problem].label })));
-  const item = (found, name, label, node, reason, rest) => h("li", {}, h("span.badge", { "data-found": found }, found), " ", name, " in ",
+  const item = (outcome, name, label, node, reason, rest) => h("li", {}, h("span.badge", { "data-outcome": outcome }, outcome), " ", name, " in ",
     h("a.inline", { href: problemLink(label, node) }, label), rest, h("div.why", {}, reason));
   const failing = (s) => {
     const places = s.comparisons.filter((c) => !isRight(c)).length;

@@ -1,4 +1,4 @@
-// What was found of a solution, in words, and its pairs as dots on a line.
+// The outcome of a solution in words, and its pairs as dots on a line.
 
 const LIMITS = [1.25, 1.5, 2, 4, 8, 16, 64];
 
@@ -17,11 +17,11 @@ const speedCell = (speed) => (speed ? h("span.speed", {}, speedText(speed)) : ""
 function solutionText(solution) {
   if (!isRight(solution)) return `✗ ${solution.judgement}`;
   if (!solution.speed) return "✓ right";
-  return `✓ ${timesAsFast(solution.speed)}${solution.found === "noise" ? ", noise" : ""}`;
+  return `✓ ${timesAsFast(solution.speed)}${solution.outcome === "noise" ? ", noise" : ""}`;
 }
 
 function solutionMark(solution) {
-  return h("span.badge", { "data-found": solution.found, title: `solution: ${solution.reason || speedText(solution.speed) || "right, not measured"}` }, solutionText(solution));
+  return h("span.badge", { "data-outcome": solution.outcome, title: `solution: ${solution.reason || speedText(solution.speed) || "right, not measured"}` }, solutionText(solution));
 }
 
 function solutionFor(problem, node) {

@@ -12,13 +12,13 @@ async function workloads() {
     const most = largest(key);
     return { name, about: `Share of all instances' ${key === "flops" ? "FLOPs" : key}`, right: true, wide, value: (w) => part(key, w), cell: (w) => barred(percent(part(key, w)), part(key, w) / most) };
   };
-  const found = await foundByPath(all);
+  const solutionOf = await solutionsByWorkload(all);
   const columns = [
     { name: "workload", value: (w) => w.name },
     { name: "tensors", wide: true, value: (w) => `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`, cell: (w) => h("span.dim", {}, `${tensors(w.inputs, w.input_dtypes)} → ${w.outputs.map(shape).join(", ")}`) },
     { name: "uses", right: true, wide: true, value: (w) => w.instances },
     { name: "models", right: true, value: (w) => w.uses.length },
-    ...(RUN.solved ? [{ name: "solution", wide: true, value: (w) => found(w)?.found ?? null, cell: (w) => (found(w) ? solutionMark(found(w)) : "") }] : []),
+    ...(RUN.solved ? [{ name: "solution", wide: true, value: (w) => solutionOf(w)?.outcome ?? null, cell: (w) => (solutionOf(w) ? solutionMark(solutionOf(w)) : "") }] : []),
     { name: "FLOPs", right: true, wide: true, value: (w) => w.flops, cell: (w) => flops(w.flops) },
     { name: "bytes", right: true, wide: true, value: (w) => w.bytes, cell: (w) => size(w.bytes) },
     { name: "FLOP/B", right: true, wide: true, value: (w) => (w.bytes ? w.flops / w.bytes : 0), cell: (w) => (w.bytes ? w.flops / w.bytes : 0).toFixed(1) },
@@ -29,12 +29,12 @@ async function workloads() {
       share("time", "of time"), share("flops", "of FLOPs", true),
     ] : [share("flops", "of FLOPs"), share("bytes", "of bytes", true)]),
   ];
-  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: (w) => workloadBelow(w, all, found(w)), key: "sort", file: "workloads" });
+  const listed = table({ caption: "Workloads", columns, rows: all.listed, order: [measured ? "of time" : "of FLOPs", true], open: (w) => workloadBelow(w, all, solutionOf(w)), key: "sort", file: "workloads" });
   const search = h("input", { type: "search", placeholder: "Filter by name, operation, shape or model", "aria-label": "Filter workloads by name, operation, shape or model" });
   const count = h("output", { "aria-live": "polite" });
   let texts = null;
   function filter() {
-    texts ||= all.listed.map((w) => `${workloadText(w, all.families)} ${found(w) ? `solution ${found(w).judgement} ${found(w).found}` : ""}`);
+    texts ||= all.listed.map((w) => `${workloadText(w, all.families)} ${solutionOf(w) ? `solution ${solutionOf(w).judgement} ${solutionOf(w).outcome}` : ""}`);
     const matches = matcher(search.value);
     const some = search.value.trim() ? all.listed.filter((w, i) => matches(texts[i])) : all.listed;
     listed.show(some);
@@ -107,12 +107,12 @@ function shapesTable(family, all, current) {
 }
 
 // A function that gives the solution of a workload: the fastest, where models differ.
-async function foundByPath(all) {
+async function solutionsByWorkload(all) {
   if (!RUN.solved) return () => undefined;
   const ranks = ["broken", "wrong", "right", "slower", "noise", "faster"];
   const byNode = new Map();
   for (const evaluation of await unpack("solutions")) for (const s of evaluation.solutions) byNode.set(`${evaluation.problem} ${s.node}`, s);
   const best = new Map(all.listed.map((w) => [w, w.uses.map(([n, node]) => byNode.get(`${n} ${node}`)).filter(Boolean)
-    .sort((a, b) => ranks.indexOf(b.found) - ranks.indexOf(a.found))[0]]));
+    .sort((a, b) => ranks.indexOf(b.outcome) - ranks.indexOf(a.outcome))[0]]));
   return (w) => best.get(w);
 }
