@@ -91,7 +91,7 @@ def report(
     runs it also shows what changed from the first to the second, and for more a trend by date.
     """
     from runner.report import page, stored_subject
-    from runner.report.comparison import sort_by_date
+    from runner.report.page.comparison import sort_by_date
 
     settings = settings_from(flags, config)
     with ExitStack() as stack:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from sample_run import RUN, write_run
 
 from runner.cli import cli
-from runner.report.comparison import LEAST_SECONDS, beyond_noise
+from runner.report.page.comparison import LEAST_SECONDS, beyond_noise
 from runner.report.subject import find_subject
 from runner.tree.document import TREE_FILE
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from runner.errors import StoreError
 from runner.report.catalogue import Catalogue, collect_workloads
-from runner.report.comparison import comparison_data
 from runner.report.measurements import read_measurements, with_measurements
-from runner.report.page_data import Times, search_data, subject_data, times_of, workloads_data
-from runner.report.problem_data import failure_data, folder_data, problem_data
-from runner.report.solutions import read_evaluations, solutions_data, summarize_solutions
+from runner.report.page.comparison import comparison_data
+from runner.report.page.problem_data import failure_data, folder_data, problem_data
+from runner.report.page.run_data import Times, search_data, subject_data, times_of, workloads_data
+from runner.report.page.solutions import read_evaluations, solutions_data, summarize_solutions
 from runner.report.subject import Subject
 from runner.store.directory import write_atomically
 
