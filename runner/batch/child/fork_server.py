@@ -45,10 +45,14 @@ def main(modules: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The client handles Ctrl-C.
     gc.disable()  # Collections while torch is imported find nothing, and take a fifth of the time.
+    working_directory = str(Path.cwd())
+    os.chdir("/")  # MKL does not load from a working directory that is deleted meanwhile.
     for module in modules:
         importlib.import_module(module)
+    with contextlib.suppress(OSError):
+        os.chdir(working_directory)
     # `python -P` leaves out the working directory; added last, it cannot hide installed packages.
-    sys.path.append(str(Path.cwd()))
+    sys.path.append(working_directory)
     # Children work in other folders, so relative entries are made absolute.
     python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(str(Path(p).resolve()) for p in python_path if p)
