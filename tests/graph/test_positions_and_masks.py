@@ -110,6 +110,44 @@ def test_rotating_in_the_complex_plane_is_one_kernel(program: Program, forward: 
     assert names(graph) == ["rope"]
 
 
+THERE_AND_BACK = {
+    "pairs": """\
+        a, b = x[..., ::2].float(), x[..., 1::2].float()
+        y = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+        return self.out(y.type_as(x))
+        """,
+    "pairs of one cast": """\
+        a, b = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+        y = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+        return self.out(y.type_as(x))
+        """,
+    "halves, in the dtype of the table": """\
+        a, b = x.chunk(2, dim=-1)
+        y = torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+        return self.out(y.type_as(x))
+        """,
+    "the complex plane": """\
+        z = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) * angles
+        return self.out(torch.view_as_real(z).flatten(-2).type_as(x))
+        """,
+}
+
+
+@pytest.mark.parametrize("forward", THERE_AND_BACK.values(), ids=THERE_AND_BACK)
+def test_casts_to_the_dtype_of_the_table_and_back_belong_to_a_rotation(
+    program: Program, forward: str
+) -> None:
+    is_complex = "angles" in forward
+    table = "torch.randn(4, 4, dtype=torch.complex64)" if is_complex else "*torch.randn(2, 4)"
+    graph = program(
+        forward,
+        arguments="x, angles" if is_complex else "x, cos, sin",
+        inputs=f"torch.randn(4, 8).bfloat16(), {table}",
+        init="self.out = nn.Linear(8, 8, dtype=torch.bfloat16)",
+    )
+    assert names(graph) == ["rope", "linear"]
+
+
 ROTARY = """\
 def rotate(x, cos, sin):
     a, b = x.chunk(2, -1)

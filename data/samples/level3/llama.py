@@ -36,9 +36,10 @@ def rotary_table(seq_len: int, head_dim: int, theta: float, device: torch.device
 
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotates neighbouring pairs of channels; x is [batch, heads, seq, head_dim]."""
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
+    """Rotates neighbouring pairs of channels in float32; x is [batch, heads, seq, head_dim]."""
+    even, odd = x[..., 0::2].float(), x[..., 1::2].float()
+    rotated = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)
+    return rotated.flatten(-2).type_as(x)
 
 
 class Attention(nn.Module):

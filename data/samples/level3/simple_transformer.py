@@ -98,7 +98,7 @@ class Model(nn.Module):
         x = self.embedding(tokens) * self.scale + self.positions[: tokens.shape[1]]
         for layer in self.layers:
             x = layer(x, mask)
-        real = mask.unsqueeze(-1).float()
+        real = mask.unsqueeze(-1).to(x.dtype)
         pooled = (x * real).sum(dim=1) / real.sum(dim=1)
         return self.classifier(pooled)
 

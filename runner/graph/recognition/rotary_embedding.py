@@ -17,10 +17,11 @@ def join_rotations(grouping: Grouping) -> None:
     for group in grouping.groups_in_order():
         if grouping.names[group] != "rope":
             continue
+        _include_final_view(grouping, group)
+        _join_casts(grouping, group)
         key = (_module_calls(grouping, group), _table_values(grouping, group))
         before = waiting.pop(key, None)
         reason = "rope: query and key, rotated by one table"
-        _include_final_view(grouping, group)
         if before is None or not grouping.join((before, group), "rope", reason, results=2):
             waiting[key] = group
 
@@ -43,26 +44,59 @@ def _include_final_view(grouping: Grouping, group: int) -> None:
             grouping.contracted.extend(group, (user,))
 
 
+def _join_casts(grouping: Grouping, group: int) -> None:
+    """Join the cast of a rotated tensor back to its own dtype, and the cast to that of the table.
+
+    A rotation returns the dtype that it was given: `rotate(x.float(), cos, sin).type_as(x)`.
+    """
+    values, back = grouping.flow.graph.values, grouping.only_reader(group)
+    if back is None or not _is_cast_in_call(grouping, back, group):
+        return
+    rotated = _rotated_value(grouping, group)
+    (result,) = grouping.results(grouping.contracted.groups[back])
+    if values[result].dtype != values[_value_before_casts(grouping, rotated)].dtype:
+        return
+    parts, maker = [group, back], grouping.maker(rotated)[1]
+    if (
+        maker is not None
+        and grouping.only_reader(maker) == group
+        and _is_cast_in_call(grouping, maker, group)
+    ):
+        parts.append(maker)
+    grouping.join(parts, "rope", grouping.reasons[group])
+
+
+def _is_cast_in_call(grouping: Grouping, group: int, other: int) -> bool:
+    """Return whether a kernel is a cast, in the same module call as another kernel."""
+    same_call = _module_calls(grouping, group) == _module_calls(grouping, other)
+    return grouping.names[group] == "cast" and same_call
+
+
 def _module_calls(grouping: Grouping, group: int) -> tuple[Scope, ...]:
     """Return the calls of the author's modules that a kernel is in."""
     return tuple(s for s in grouping.compute_operations(group)[-1].scopes if not s.builtin)
 
 
 def _table_values(grouping: Grouping, group: int) -> tuple[str, ...]:
-    """Return the values that give the angles: all that a rotation reads but the rotated tensor.
-
-    The rotated tensor depends on an input. If the table does too, the rotated tensor is the largest
-    value; of equally large ones, the one with the fewest readers.
-    """
-    values = dict.fromkeys(_values_from_outside(grouping, group))
-    flow, operands = grouping.flow, grouping.operands(group)
-    rotated = max(
-        (name for name in values if grouping.maker(name)[0] in operands),
-        key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
-    )
-    rotated = grouping.maker(rotated)[0]
+    """Return the values that give the angles: all that a rotation reads but the rotated tensor."""
+    rotated = _rotated_value(grouping, group)
+    values = _values_from_outside(grouping, group)
     table_values = (name for name in values if grouping.maker(name)[0] != rotated)
     return tuple(dict.fromkeys(_value_before_casts(grouping, name) for name in table_values))
+
+
+def _rotated_value(grouping: Grouping, group: int) -> str:
+    """Return the value that a rotation rotates, as it is before views.
+
+    It depends on an input. If the table does too, the rotated tensor is the largest value; of
+    equally large ones, the one with the fewest readers.
+    """
+    flow, operands = grouping.flow, grouping.operands(group)
+    rotated = max(
+        (n for n in _values_from_outside(grouping, group) if grouping.maker(n)[0] in operands),
+        key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
+    )
+    return grouping.maker(rotated)[0]
 
 
 def _values_from_outside(grouping: Grouping, group: int) -> Iterator[str]:
