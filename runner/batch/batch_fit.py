@@ -86,11 +86,12 @@ def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) 
         reason = f"needs {size(own.expected_bytes)}, and no constant of the file scales its batch"
     else:
         constant = candidate.constant
-        probe = search.find_largest(candidate, own)
+        probe, failures = search.find_largest(candidate, own)
         if probe is not None:
             note = (
                 f"{label}: {constant.name} = {probe.value} instead of {constant.text} "
-                f"({size(probe.expected_bytes)} instead of {size(own.expected_bytes)})"
+                f"({size(probe.expected_bytes)} instead of {size(own.expected_bytes)}"
+                f"{'; larger ones fail' if failures else ''})"
             )
             fitted = search.with_value(constant, probe.value)
             return Fit(
@@ -135,11 +136,12 @@ class _Search:
                     break
         return best
 
-    def find_largest(self, candidate: _Candidate, own: _Probe) -> _Probe | None:
-        """Return the largest value that fits; None if 1 does not.
+    def find_largest(self, candidate: _Candidate, own: _Probe) -> tuple[_Probe | None, int]:
+        """Return the largest value that fits (None if 1 does not), and how many values failed.
 
-        Memory is nearly linear in the batch, so the search interpolates between the largest value
-        that is known to fit and the smallest one that is known not to.
+        A value fails if the model does not run with it. Memory is nearly linear in the batch, so
+        the search interpolates between the largest value that is known to fit and the smallest one
+        that is known not to.
         """
         constant = candidate.constant
         low: _Probe | None = None
@@ -161,7 +163,7 @@ class _Search:
                 failures += 1
                 if failures == MOST_FAILURES:
                     break
-        return low
+        return low, failures
 
     def _interpolate(self, low: _Probe | None, high: _Probe) -> int:
         if low is None or high.expected_bytes <= low.expected_bytes:

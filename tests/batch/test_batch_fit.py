@@ -108,7 +108,7 @@ def test_half_precision_fits_twice_the_batch(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_batch_whose_half_does_not_run_may_be_1(tmp_path: Path) -> None:
-    problem, _ = fitted(
+    problem, note = fitted(
         tmp_path,
         1024,
         constants="batch_size = 16384\nwidth = 16384",
@@ -117,6 +117,8 @@ def test_a_batch_whose_half_does_not_run_may_be_1(tmp_path: Path) -> None:
         inputs="torch.randn(batch_size, width), torch.randn(batch_size)",
     )
     assert problem.name == "net+batch_size=1"
+    assert note is not None
+    assert note.endswith("; larger ones fail)")
 
 
 @pytest.mark.parametrize(

@@ -117,13 +117,24 @@ def test_the_definition_computes_what_the_component_of_each_size_does(
                 assert all(d.shape == t.shape and d.stride() == t.stride() for d, t in tensors)
 
 
-def test_flashinfer_bench_loads_the_families(exported: Path) -> None:
+def test_flashinfer_bench_loads_the_families_and_runs_them_on_inputs_of_its_own(
+    exported: Path,
+) -> None:
+    # Without its dependencies, which need CUDA: `pip install --no-deps flashinfer-bench
+    # docstring-parser`.
     data = pytest.importorskip("flashinfer_bench.data", reason="flashinfer-bench is not installed")
+    inputs = pytest.importorskip("flashinfer_bench.bench.utils")
     loaded = data.TraceSet.from_path(str(exported / "flashinfer-bench"))
     assert set(loaded.definitions) == {d["name"] for d, _ in definitions(exported)}
     for name, definition in loaded.definitions.items():
         assert definition.var_axes == ["batch"]
         assert sorted(t.workload.axes["batch"] for t in loaded.workloads[name]) == [*SIZES]
+        made: dict[str, Any] = {}
+        exec(definition.reference, made)
+        for workload in (trace.workload for trace in loaded.workloads[name]):
+            stored = inputs.load_safetensors(definition, workload, loaded.root)
+            output = made["run"](*inputs.gen_inputs(definition, workload, "cpu", stored))
+            assert output.shape[0] == workload.axes["batch"]
 
 
 def test_a_family_shows_its_shapes(subject: Subject) -> None:
