@@ -32,6 +32,7 @@ from runner.problems import to_plain_containers
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import PlaceComparison
 from runner.verify.gates.weights import vary_weights, weights_of
+from runner.verify.guard.program_values import copy_nested
 from runner.verify.guard.standalone_runs import secret_seed
 
 OWN_INPUTS = "own inputs"
@@ -83,16 +84,7 @@ def run_forward(model: nn.Module, inputs: Inputs, seed: int) -> Any:
 
 def copy_inputs(inputs: Inputs) -> Inputs:
     """Return a copy of inputs with the same strides."""
-    args, kwargs = _copy_nested(list(inputs[0])), _copy_nested(inputs[1])
-    return tuple(args), kwargs
-
-
-def _copy_nested(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone(memory_format=torch.preserve_format)
-    if isinstance(value, dict):
-        return {key: _copy_nested(item) for key, item in value.items()}
-    return type(value)(map(_copy_nested, value)) if type(value) in (list, tuple) else value
+    return tuple(copy_nested(list(inputs[0]))), copy_nested(inputs[1])
 
 
 @dataclass(slots=True)
@@ -193,6 +185,17 @@ def _has_changed(inputs: Inputs, inputs_after: Inputs) -> bool:
     return not have_same_bits(inputs, inputs_after)
 
 
+@dataclass(slots=True)
+class ModelDraw:
+    """The original with the weights and inputs of one seed."""
+
+    model: nn.Module
+    inputs: Inputs
+    weights: Weights
+    """By the original's names, tensors in plain attributes too; a forward does not change them."""
+    seed: int
+
+
 def judge_on_own_inputs(judge: SolutionJudge, module: Any, training: bool) -> None:
     """Compare on inputs and weights that the component's file draws from secret seeds."""
     for trial in range(OWN_TRIALS):
@@ -216,14 +219,13 @@ def judge_in_model(
     places: Sequence[Place],
     refactored: set[str],
     judges: dict[str, SolutionJudge],
-    inputs: Inputs,
-    weights: Weights,
-    seed: int,
+    draw: ModelDraw,
 ) -> float:
     """Run the decomposed model, and compare each solution at each of its places.
 
     `judges`: by the component's path. Returns the seconds of the model's forward alone.
     """
+    weights, seed = draw.weights, draw.seed
     builder.load_original_weights(model, places, refactored, weights)
     watched = [place for place in places if place.component in judges]
     pending: list[tuple[Inputs, Weights]] = []
@@ -255,7 +257,7 @@ def judge_in_model(
     arguments: list[Inputs] = []
     started = time.perf_counter()
     with watch_calls(model, watched, before, after):
-        run_forward(model, copy_inputs(inputs), seed)
+        run_forward(model, copy_inputs(draw.inputs), seed)
     return time.perf_counter() - started - judging_s
 
 
@@ -265,10 +267,11 @@ def make_reference(module: Any, training: bool) -> Reference:
     return Reference(model, to_double(model))
 
 
-def draw_model(
-    problem: Any, training: bool, *, vary: bool
-) -> tuple[nn.Module, Inputs, Weights, int]:
-    """Return the original with weights and inputs of a secret seed, which is returned, too."""
+def draw_model(problem: Any, training: bool, *, vary: bool) -> ModelDraw:
+    """Return the original with weights and inputs of a secret seed.
+
+    `vary`: whether weights are moved, since fresh ones hide much.
+    """
     seed = secret_seed()
     seed_generators(seed)
     model = problem.build().train(training)
@@ -276,4 +279,5 @@ def draw_model(
         vary_weights(model, torch.Generator().manual_seed(seed))
     seed_generators(seed + 1)
     inputs = problem.get_inputs()
-    return model, inputs, {n: t.clone() for n, t in weights_by_name(model).items()}, seed
+    weights = {name: tensor.clone() for name, tensor in weights_by_name(model).items()}
+    return ModelDraw(model, inputs, weights, seed)

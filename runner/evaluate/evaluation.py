@@ -19,14 +19,16 @@ import torch
 from runner import __version__
 from runner.errors import KdrunError
 from runner.evaluate.correctness import (
+    ModelDraw,
     SolutionJudge,
+    copy_inputs,
     draw_model,
     judge_in_model,
     judge_on_own_inputs,
     make_reference,
 )
 from runner.evaluate.model_comparison import ModelJudge
-from runner.evaluate.places import Builder, get_arguments
+from runner.evaluate.places import Builder, Place, get_arguments
 from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
 from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 from runner.evaluate.solutions import CLASS, Solution, find_solutions
@@ -50,6 +52,8 @@ from runner.verify.loading_files import CannotJudge, Files
 
 MODEL_TRIALS = 2
 """Draws of the model's weights and inputs; from the second on, weights are also varied."""
+_MOST_WAITING = 0.05
+"""Part of the time that programs may wait for a processor before a remark says so."""
 
 
 def evaluate_in_child(argument: str) -> str:
@@ -94,10 +98,10 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
         machine=Machine(processor=_processor(), threads=request.threads, torch=torch.__version__),
         started=started,
         seconds=round(time.monotonic() - began, 2),
-        forward_seconds=round(work.forward_s, 3),
+        forward_seconds=round(work.forward_s + work.server.forward_s, 3),
         solutions=evaluations,
         model=model,
-        notes=_list_notes(request.directory),
+        notes=_list_notes(request.directory, evaluations, model),
     )
     return EvaluationAnswer(evaluation=evaluation, text=text)
 
@@ -114,6 +118,9 @@ class _Work:
     forward_s: float = 0.0
     failures: dict[str, str] = field(default_factory=dict)
     """Why a solution could not be started, by its component."""
+    draws: list[ModelDraw] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    """Those of the model in which each component that holds a solution's is refactored."""
 
     @property
     def training(self) -> bool:
@@ -150,13 +157,14 @@ class _Work:
             return
         refactored = self.builder.find_refactored(list(judges))
         model = self.builder.build(refactored)
-        problem = self.files.problem()
-        places = None
         for trial in range(MODEL_TRIALS):
-            _, inputs, weights, seed = draw_model(problem, self.training, vary=trial > 0)
-            places = places or self.builder.find_places(model, inputs, refactored)
+            draw = draw_model(self.files.problem(), self.training, vary=trial > 0)
+            self.draws.append(draw)
+            self.places = self.places or self.builder.find_places(
+                model, copy_inputs(draw.inputs), refactored
+            )
             self.forward_s += judge_in_model(
-                self.builder, model, places, refactored, judges, inputs, weights, seed
+                self.builder, model, self.places, refactored, judges, draw
             )
         self.forward_s += sum(judge.reference.seconds for judge in judges.values())
 
@@ -246,8 +254,15 @@ class _Work:
         if not right or not self.request.in_model:
             return None, evaluations, None
         judge = ModelJudge(
-            self.builder, self.files.problem(), self.server, folder, self.request.measured
+            self.builder,
+            self.files.problem(),
+            self.server,
+            folder,
+            self.draws,
+            self.places,
+            measured=self.request.measured,
         )
+        self.draws.clear()
         with judge.open():
             comparisons: list[ModelComparison] = []
             speeds: dict[str, Speed | None] = {}
@@ -309,17 +324,33 @@ def _shorten(comparisons: Sequence[PlaceComparison]) -> list[PlaceComparison]:
     ]
 
 
-def _list_notes(directory: Path) -> list[str]:
-    """Return a remark if the decomposition itself is not known to be right."""
+def _list_notes(
+    directory: Path, evaluations: Sequence[SolutionEvaluation], model: ModelEvaluation | None
+) -> list[str]:
+    """Return remarks on the decomposition and on the machine that make the numbers say less."""
+    notes = []
     try:
         result = ProblemResult.from_directory(directory)
+        changed = first_mismatch(directory, result.files)
+        if result.status != "passed":
+            notes.append(
+                f"The decomposition itself is {result.status}: a verdict here says little."
+            )
+        elif changed:
+            notes.append(f"The decomposition has changed since it was verified: {changed}.")
     except KdrunError:
-        return ["The decomposition has no result.json: `kdrun verify` says whether it is right."]
-    if result.status != "passed":
-        return [f"The decomposition itself is {result.status}: a verdict here says little."]
-    if changed := first_mismatch(directory, result.files):
-        return [f"The decomposition has changed since it was verified: {changed}."]
-    return []
+        notes.append(
+            "The decomposition has no result.json: `kdrun verify` says whether it is right."
+        )
+    speeds = [s for e in evaluations for s in (e.speed, e.compiled, e.measured)]
+    speeds += [model.speed, model.compiled] if model else []
+    waiting = max((speed.waiting or 0.0 for speed in speeds if speed), default=0.0)
+    if waiting > _MOST_WAITING:
+        notes.append(
+            f"Other work ran beside: programs waited for a processor in up to {waiting:.0%} of "
+            "their time. Measure again on an idle machine."
+        )
+    return notes
 
 
 def _processor() -> str:

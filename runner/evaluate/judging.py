@@ -6,18 +6,27 @@ of the same sums moves the last two bits, half precision moves ten.
 """
 
 import copy
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from runner.verify.gates.compare import STEP
-from runner.verify.runtime.output_leaves import leaves, structure, tensors
+from runner.verify.gates.compare import STEP, are_identical
+from runner.verify.runtime.output_leaves import (
+    all_finite,
+    leaves,
+    pieces_of,
+    structure,
+    tensors,
+)
 
 FACTOR = 4.0
 """How many times the component's own error a solution may have."""
-_MAX_TOLERANCES = 1e4
+_MOST_TOLERANCES = 1e12
+"""Error that is reported where the tolerance is about 0."""
+_OTHER_DECISION_TOLERANCES = 1e4
 """Error of a component in tolerances from which on float64 decides otherwise than it does."""
 
 
@@ -110,38 +119,106 @@ def _judge_tensor(
         if wrong:
             return OutputError(reason=f"{name} differs in {wrong} of {eager.numel()} elements")
         return OutputError(0.0, 0.0, 0.0, 0.0)
-    finite = torch.isfinite(eager)
-    same_pattern = torch.equal(finite, torch.isfinite(actual)) and _equal_where(
-        ~finite, eager, actual
-    )
-    if not same_pattern:
+    if not _has_same_pattern(eager, actual):
         return OutputError(reason=f"{name} is NaN or infinite in other places")
-    finite &= torch.isfinite(exact)
-    wide_eager, wide_actual, wide_exact = (
-        _as_real(t.to(torch.complex128 if t.is_complex() else torch.float64)[finite])
-        for t in (eager, actual, exact)
-    )
-    if not wide_eager.numel():
-        return OutputError(0.0, 0.0, 0.0, 0.0)
-    tolerance = STEP[eager.dtype]
-    scale = float(wide_eager.abs().max())
-    limits = tolerance.atol * min(scale, 1.0) + tolerance.rtol * wide_exact.abs()
-    limits.clamp_(min=torch.finfo(torch.float64).tiny)
-    eager_tolerances = float(((wide_eager - wide_exact).abs() / limits).max())
-    if eager_tolerances > _MAX_TOLERANCES:  # A comparison of values went the other way.
-        wide_exact, eager_tolerances = wide_eager, 0.0
-    errors = (wide_actual - wide_exact).abs() / limits
-    max_diff = float((wide_actual - wide_eager).abs().max())
-    tolerances = float(errors.max())
-    allowed = allowed_tolerances(eager_tolerances)
+    scale = max((_largest(piece) for piece in pieces_of(eager)), default=0.0)
+    errors = _measure_errors(exact, eager, actual, scale)
+    if (
+        errors.eager_tolerances > _OTHER_DECISION_TOLERANCES
+    ):  # A comparison of values went the other way.
+        exact = eager
+        errors = _measure_errors(exact, eager, actual, scale)
+    allowed = allowed_tolerances(errors.eager_tolerances)
     reason = None
-    if tolerances > allowed:
-        count = int((errors > allowed).sum())
-        extent = f"{count} of {wide_eager.numel()} elements"
-        own = f", the component's own error is {eager_tolerances:.3g}"
-        reason = f"{name} differs by {max_diff:.3g} ({tolerances:.3g} tolerances{own}), {extent}"
-    drift = max_diff / scale if scale else max_diff
-    return OutputError(tolerances, eager_tolerances, max_diff, drift, reason)
+    if errors.tolerances > allowed:
+        count = sum(
+            int((_count_tolerances(a, x, eager.dtype, scale) > allowed).sum())
+            for a, x in zip(pieces_of(actual), pieces_of(exact), strict=True)
+        )
+        extent = f"{count} of {eager.numel() * (2 if eager.is_complex() else 1)} elements"
+        own = f", the component's own error is {errors.eager_tolerances:.3g}"
+        size = f"{errors.max_diff:.3g} ({errors.tolerances:.3g} tolerances{own})"
+        reason = f"{name} differs by {size}, {extent}"
+    drift = errors.max_diff / scale if scale else errors.max_diff
+    return OutputError(errors.tolerances, errors.eager_tolerances, errors.max_diff, drift, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Errors of a tensor: in tolerances against float64, and the largest difference."""
+
+    tolerances: float = 0.0
+    eager_tolerances: float = 0.0
+    max_diff: float = 0.0
+
+
+def _measure_errors(
+    exact: torch.Tensor, eager: torch.Tensor, actual: torch.Tensor, scale: float
+) -> _Errors:
+    """Return the largest errors over all elements."""
+    worst = _Errors()
+    for x, e, a in zip(pieces_of(exact), pieces_of(eager), pieces_of(actual), strict=True):
+        eager_error = _largest(_count_tolerances(e, x, eager.dtype, scale))
+        if torch.equal(a, e):
+            worst = replace(
+                worst,
+                tolerances=max(worst.tolerances, eager_error),
+                eager_tolerances=max(worst.eager_tolerances, eager_error),
+            )
+            continue
+        worst = _Errors(
+            max(worst.tolerances, _largest(_count_tolerances(a, x, eager.dtype, scale))),
+            max(worst.eager_tolerances, eager_error),
+            max(worst.max_diff, _largest(_widen(a) - _widen(e))),
+        )
+    return worst
+
+
+def _count_tolerances(
+    actual: torch.Tensor, exact: torch.Tensor, dtype: torch.dtype, scale: float
+) -> torch.Tensor:
+    """Return each element's error in tolerances of a dtype; 0 where one of them is not finite."""
+    wide = _widen(exact)
+    difference = _widen(actual).sub(wide).abs_()
+    tolerance = STEP[dtype]
+    limits = wide.abs().mul_(tolerance.rtol).add_(tolerance.atol * min(scale, 1.0))
+    limits.clamp_(min=torch.finfo(torch.float64).tiny)
+    if not all_finite(difference):
+        difference.nan_to_num_(nan=0.0, posinf=0.0)
+        limits.nan_to_num_(nan=1.0)
+    return difference.div_(limits).clamp_(max=_MOST_TOLERANCES)
+
+
+def _widen(piece: torch.Tensor) -> torch.Tensor:
+    return _as_real(piece.to(torch.complex128 if piece.is_complex() else torch.float64))
+
+
+def _largest(piece: torch.Tensor) -> float:
+    """Return the largest magnitude of the elements that are finite."""
+    if not piece.numel():
+        return 0.0
+    piece = _as_real(piece)
+    lowest, highest = map(float, piece.aminmax())
+    largest = max(-lowest, highest)
+    if math.isfinite(largest):
+        return largest
+    return float(piece.abs().nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0).max())
+
+
+def _has_same_pattern(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether NaN, infinity and negative infinity are in the same places."""
+    for a, b in zip(pieces_of(first), pieces_of(second), strict=True):
+        if all_finite(a) and all_finite(b):
+            continue
+        mask = ~torch.isfinite(a)
+        if not torch.equal(mask, ~torch.isfinite(b)):
+            return False
+        numbers = [
+            torch.nan_to_num(_as_real(t[mask]), nan=0.0, posinf=1.0, neginf=-1.0) for t in (a, b)
+        ]
+        if not torch.equal(*numbers):
+            return False
+    return True
 
 
 def allowed_tolerances(eager_tolerances: float) -> float:
@@ -149,28 +226,10 @@ def allowed_tolerances(eager_tolerances: float) -> float:
     return max(1.0, FACTOR * eager_tolerances)
 
 
-def _equal_where(mask: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Return whether NaN, infinity and negative infinity are in the same places."""
-    numbers = [
-        torch.nan_to_num(_as_real(t[mask]), nan=0.0, posinf=1.0, neginf=-1.0)
-        for t in (first, second)
-    ]
-    return torch.equal(*numbers)
-
-
 def _as_real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(tensor).flatten() if tensor.is_complex() else tensor
 
 
 def have_same_bits(first: Any, second: Any) -> bool:
-    """Return whether two outputs of one program are equal; NaN is equal to NaN."""
-    pairs = list(zip(tensors(first), tensors(second), strict=False))
-    if len(pairs) != len(tensors(first)) or len(pairs) != len(tensors(second)):
-        return False
-    return all(
-        a.shape == b.shape and a.dtype == b.dtype and _equal_with_nan(a, b) for a, b in pairs
-    )
-
-
-def _equal_with_nan(first: torch.Tensor, second: torch.Tensor) -> bool:
-    return bool(((first == second) | ((first != first) & (second != second))).all())
+    """Return whether the tensors of two nested values are equal to the last bit."""
+    return are_identical(tensors(first), tensors(second))

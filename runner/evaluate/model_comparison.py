@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.evaluate.correctness import copy_inputs, draw_model, run_forward
+from runner.evaluate.correctness import ModelDraw, copy_inputs, run_forward
 from runner.evaluate.judging import (
     OutputError,
     allowed_tolerances,
@@ -16,7 +16,7 @@ from runner.evaluate.judging import (
     to_double,
     widen,
 )
-from runner.evaluate.places import Builder, Weights
+from runner.evaluate.places import Builder, Place, Weights
 from runner.evaluate.program import (
     ConfinedProgram,
     Inputs,
@@ -32,14 +32,12 @@ from runner.store.evaluation import ModelComparison, Speed
 from runner.verify.gates.weights import weights_of
 from runner.verify.guard.standalone_runs import secret_seed
 
-TRIALS = 2
-"""Draws of weights and inputs; from the second on, weights are also varied."""
 MODEL_ENOUGH_S = 4.0
 """Measuring a model ends after this time."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Draw:
+class _Sample:
     """The original's weights and inputs of one seed, and its outputs."""
 
     inputs: Inputs
@@ -57,32 +55,42 @@ class ModelJudge:
     """Compares the model with solutions in it with the original."""
 
     def __init__(
-        self, builder: Builder, problem: Any, server: ProgramServer, folder: Path, measured: bool
+        self,
+        builder: Builder,
+        problem: Any,
+        server: ProgramServer,
+        folder: Path,
+        draws: Sequence[ModelDraw],
+        places: Sequence[Place],
+        *,
+        measured: bool,
     ) -> None:
+        """`draws`: models, which run and are not needed any more. `places`: all places."""
         self._builder, self._problem, self._server = builder, problem, server
-        self._folder, self._measured = folder, measured
+        self._folder, self._places, self._measured = folder, places, measured
         self._training = builder.tree.metadata.mode == "train"
         self._original: ConfinedProgram | None = None
         self._count = 0
         self.forward_s = 0.0
         self.original_s: float | None = None
         """Seconds of the original's fastest forward: what else runs here makes others slower."""
-        self._draws = [self._draw(trial) for trial in range(TRIALS)]
+        self._samples = [self._run_original(draw) for draw in draws]
         self._allowed = 1.0
 
-    def _draw(self, trial: int) -> _Draw:
-        model, inputs, weights, seed = draw_model(self._problem, self._training, vary=trial > 0)
-        own_weights = {name: t.detach().clone() for name, t in weights_of(model).items()}
-        wide = to_double(model)
-        inputs_after = copy_inputs(inputs)
+    def _run_original(self, draw: ModelDraw) -> _Sample:
+        own_weights = {name: draw.weights[name] for name in weights_of(draw.model)}
+        wide = to_double(draw.model)
+        inputs_after = copy_inputs(draw.inputs)
         started = time.perf_counter()
-        eager = run_forward(model, inputs_after, seed)
+        eager = run_forward(draw.model, inputs_after, draw.seed)
         try:
-            exact = run_forward(wide, (widen(inputs[0]), widen(inputs[1])), seed)
+            exact = run_forward(wide, (widen(draw.inputs[0]), widen(draw.inputs[1])), draw.seed)
         except (RuntimeError, TypeError, ValueError):
             exact = None  # The model has float32 constants, or operators without float64.
         self.forward_s += time.perf_counter() - started
-        return _Draw(inputs, weights, own_weights, seed, eager, exact, inputs_after)
+        return _Sample(
+            draw.inputs, draw.weights, own_weights, draw.seed, eager, exact, inputs_after
+        )
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -98,7 +106,7 @@ class ModelJudge:
 
     @contextmanager
     def _start_original(self, *, compiled: bool) -> Iterator[ConfinedProgram]:
-        problem, draw = self._problem, self._draws[-1]
+        problem, sample = self._problem, self._samples[-1]
         file = ProgramFile(
             self._builder.directory / "original.py",
             "Model",
@@ -107,8 +115,8 @@ class ModelJudge:
             compiled=compiled,
         )
         with self._server.start(file) as program:
-            program.build(draw.seed)  # Tensors that are no weights are drawn as here.
-            program.load_weights(draw.own_weights)
+            program.build(sample.seed)  # Tensors that are no weights are drawn as here.
+            program.load_weights(sample.own_weights)
             yield program
 
     def evaluate(
@@ -148,8 +156,7 @@ class ModelJudge:
     def _write(self, solutions: Sequence[Solution]) -> str:
         chosen = [solution.component for solution in solutions]
         refactored = self._builder.find_refactored(chosen, kept=chosen)
-        model = self._builder.build(refactored)
-        places = self._builder.find_places(model, copy_inputs(self._draws[0].inputs), refactored)
+        places = self._builder.select_places(self._places, refactored)
         return write_model(self._builder, solutions, places, refactored)
 
     def _write_file(self, text: str) -> Path:
@@ -161,21 +168,29 @@ class ModelJudge:
     def _compare(self, program: ConfinedProgram) -> OutputError:
         """Return the largest error over the draws."""
         worst = OutputError(0.0, 0.0, 0.0, 0.0)
-        for draw in self._draws:
-            program.build(draw.seed)
-            program.load_weights(draw.weights)
-            outputs, inputs_after = program.call(draw.inputs, draw.seed)
-            error = judge_output(draw.exact, draw.eager, outputs[0])
+        for number, sample in enumerate(self._samples):
+            if not number:
+                program.build(sample.seed)
+            error = self._compare_sample(program, sample)
+            if error.reason and number:  # A solution may keep what it made of its first weights.
+                program.build(sample.seed)
+                error = self._compare_sample(program, sample)
             if error.reason:
                 return error
-            if not have_same_bits(outputs[0], outputs[1]):
-                return OutputError(reason="gives something else at the second call")
-            if not have_same_bits(draw.inputs_after, inputs_after):
-                return OutputError(reason="changes its inputs otherwise than the original")
             worst = max((worst, error), key=lambda item: item.tolerances or 0.0)
         own = worst.eager_tolerances or 0.0
         self._allowed = allowed_tolerances(own) + own
         return worst
+
+    def _compare_sample(self, program: ConfinedProgram, sample: _Sample) -> OutputError:
+        program.load_weights(sample.weights)
+        outputs, inputs_after = program.call(sample.inputs, sample.seed)
+        error = judge_output(sample.exact, sample.eager, outputs[0])
+        if error.reason is None and not have_same_bits(outputs[0], outputs[1]):
+            return OutputError(reason="gives something else at the second call")
+        if error.reason is None and not have_same_bits(sample.inputs_after, inputs_after):
+            return OutputError(reason="changes its inputs otherwise than the original")
+        return error
 
     def _measure(self, program: ConfinedProgram) -> Speed:
         assert self._original is not None

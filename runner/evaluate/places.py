@@ -93,6 +93,15 @@ class Builder:
                 module = model.get_submodule(place.module_path)
                 load_weights(module, select_weights(self.tree, place.node, source))
 
+    def select_places(self, places: Sequence[Place], refactored: set[str]) -> list[Place]:
+        """Return those of the places that a model with fewer refactored components has, too."""
+        nodes = self.tree.nodes
+        return [
+            place
+            for place in places
+            if all(nodes[node].path in refactored for node in self._ancestors[place.node])
+        ]
+
     def find_places(self, model: nn.Module, inputs: Any, refactored: set[str]) -> list[Place]:
         """Run the model once; return the place of each node that is a module of it.
 

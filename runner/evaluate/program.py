@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,9 +21,10 @@ import torch
 
 from runner.evaluate import program_process
 from runner.problems import nested_values
-from runner.verify.guard import sandbox, shared_memory, wire_format
+from runner.verify.guard import program_values, sandbox, shared_memory, wire_format
 from runner.verify.guard.sandbox import system_paths
 from runner.verify.guard.shared_memory import Memory, MemoryFile, NoTensorError, NotToldError
+from runner.verify.guard.source_process import start_process
 from runner.verify.guard.wire_format import Channel, ConnectionLostError, decode, encode
 
 CALL_TIMEOUT_S = 60.0
@@ -33,7 +34,7 @@ COMPILE_TIMEOUT_S = 180.0
 FLUSH_BYTES = 64 << 20
 """Bytes that are written between batches, so that no cache holds the inputs any more."""
 _LONGEST_REASON = 300
-_TOOLS = (shared_memory, wire_format, sandbox, nested_values)
+_TOOLS = (shared_memory, wire_format, sandbox, nested_values, program_values)
 _SEARCHED_VARIABLES = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
 """Environment variables that a program sees, because compilers need them."""
 
@@ -65,24 +66,13 @@ class ProgramServer:
     def __init__(self, folder: Path, threads: int) -> None:
         """`folder`: where programs are copied to, and may write."""
         self._folder, self._threads, self._count = folder, threads, 0
-        own_end, server_end = socket.socketpair()
+        self.forward_s = 0.0
+        """Seconds of all forwards in programs, with what compilers do in the first ones."""
         environment = {n: os.environ[n] for n in _SEARCHED_VARIABLES if n in os.environ}
         own_programs = str(Path(sys.executable).parent)  # ninja, if it was installed beside torch
         environment["PATH"] = os.pathsep.join([environment.get("PATH", os.defpath), own_programs])
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-"],
-            stdin=subprocess.PIPE,
-            pass_fds=[server_end.fileno()],
-            env=environment | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
-        )
-        parts = [_read_source(program_process), "tools = {}"]
-        parts += [f"exec({_read_source(tool)!r}, tools)" for tool in _TOOLS]
-        parts.append(f"serve({server_end.fileno()}, tools)")
-        assert self._process.stdin is not None
-        with self._process.stdin as stdin:
-            stdin.write("\n".join(parts).encode())
-        server_end.close()
-        self._channel = Channel(own_end)
+        environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        self._process, self._channel = start_process(program_process, _TOOLS, environment)
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +109,8 @@ class ProgramServer:
             "readable": [str(path) for path in system_paths()],
         }
         self._channel.send(request, [MemoryFile(program_end.detach())])
-        program = ConfinedProgram(own_end, file)
+        answer, _ = self._channel.receive()
+        program = ConfinedProgram(own_end, file, self, int(answer["process"]))
         try:
             program.request("import", None, timeout_s=COMPILE_TIMEOUT_S)
             yield program
@@ -131,8 +122,12 @@ class ProgramServer:
 class ConfinedProgram:
     """A file that runs in a process of its own."""
 
-    def __init__(self, connection: socket.socket, file: ProgramFile) -> None:
-        self.file = file
+    def __init__(
+        self, connection: socket.socket, file: ProgramFile, server: ProgramServer, process: int
+    ) -> None:
+        self.file, self._server, self._process = file, server, process
+        self.busy_s, self.waiting_s = 0.0, 0.0
+        """Seconds in batches in which its threads ran, and in which they waited for a processor."""
         self._connection, self._channel = connection, Channel(connection)
         self._memory = Memory()
         self._is_warm = False
@@ -150,12 +145,14 @@ class ConfinedProgram:
     def call(self, inputs: Inputs, seed: int, count: int = 2) -> tuple[list[Any], Any]:
         """Return the outputs of calls on the same inputs, and the inputs after the last call."""
         timeout_s = CALL_TIMEOUT_S if self._is_warm else COMPILE_TIMEOUT_S
+        started = time.perf_counter()
         answer = self.request(
             "call", [list(inputs[0]), inputs[1], seed, count], timeout_s=timeout_s
         )
         self._is_warm = True
         match answer:
-            case [list(outputs), inputs_after] if len(outputs) == count:
+            case [list(outputs), inputs_after, float(seconds)] if len(outputs) == count:
+                self._server.forward_s += min(max(seconds, 0.0), time.perf_counter() - started)
                 return outputs, inputs_after
         raise ProgramError("its process sent what cannot be read")
 
@@ -167,9 +164,15 @@ class ConfinedProgram:
 
     def run_batch(self, seed: int) -> float:
         """Call it once on each placed input; return the seconds until it has answered."""
+        busy_s, waiting_s = _read_schedule(self._process)
         started = time.perf_counter()
         self.request("run", seed, timeout_s=COMPILE_TIMEOUT_S)
-        return time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        schedule = _read_schedule(self._process)
+        self.busy_s += schedule[0] - busy_s
+        self.waiting_s += schedule[1] - waiting_s
+        self._server.forward_s += seconds
+        return seconds
 
     def deliver(self, chosen: Sequence[int]) -> tuple[list[Any], float]:
         """Return chosen outputs of the last batch, and the seconds until they are here."""
@@ -214,7 +217,15 @@ def _to_one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 1]}…"
 
 
-def _read_source(module: Any) -> str:
-    """Return a module's source without its imports of kdrun; they are in the same dict already."""
-    lines = Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.startswith("from runner."))
+def _read_schedule(process: int) -> tuple[float, float]:
+    """Return the seconds in which a process' threads ran, and in which they waited for a processor.
+
+    Both are 0 where the system does not tell them.
+    """
+    busy_ns = waiting_ns = 0
+    for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        with suppress(OSError, ValueError):
+            numbers = path.read_text(encoding="ascii").split()
+            busy_ns += int(numbers[0])
+            waiting_ns += int(numbers[1])
+    return busy_ns / 1e9, waiting_ns / 1e9

@@ -1,20 +1,20 @@
 """Runs a solution, or what it is compared with, in a process that has torch and nothing of kdrun.
 
 A judge starts it as `python -P -` with this text on standard input, followed by the texts of
-shared_memory.py, wire_format.py, sandbox.py and nested_values.py. It reads requests from a socket.
-Each program runs in a fork that may write to one folder alone, and that answers over a socket which
-comes with the request. The judge holds the expected values and the clock.
+shared_memory.py, wire_format.py, sandbox.py, nested_values.py and program_values.py. It reads
+requests from a socket. Each program runs in a fork that may write to one folder alone, and that
+answers over a socket which comes with the request. The judge holds the expected values and the
+clock.
 """
 
 import contextlib
 import ctypes
 import gc
-import importlib.util
 import os
-import random
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ def serve(descriptor: int, tools: _Tools) -> None:
         program = os.fork()
         if program:
             programs.add(program)
+            channel.send({"process": program})
         else:
             os.setpgid(0, 0)  # Killing the group also ends the compilers that the program starts.
             os.close(descriptor)
@@ -118,7 +119,7 @@ class _Program:
         self._module: Any = None
         self._model: Any = None
         self._forward: Callable[..., Any] = _forward_nothing
-        self._batch: list[tuple[Any, Any]] = []
+        self._batch: list[Any] = []
         self._outputs: list[Any] = []
         self._flush_buffer = torch.empty(0, dtype=torch.int64)
 
@@ -152,14 +153,8 @@ class _Program:
 
     def _import(self, _: Any) -> None:
         path = Path(self._request["file"])
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        _seed_generators(0)
-        spec.loader.exec_module(module)
-        self._module = module
+        self._tools["seed_generators"](0)
+        self._module = self._tools["import_file"](path, path.stem)
 
     def _build(self, content: Any) -> None:
         """Build the model anew; a compiled program keeps what it has compiled."""
@@ -167,7 +162,7 @@ class _Program:
         model_class = getattr(self._module, self._request["class"], None)
         if model_class is None:
             raise AttributeError(f"no class {self._request['class']}")
-        _seed_generators(seed)
+        self._tools["seed_generators"](seed)
         model = model_class(**arguments) if isinstance(arguments, dict) else model_class(*arguments)
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"{self._request['class']} is not an nn.Module")
@@ -195,29 +190,30 @@ class _Program:
                 own[name].copy_(tensor)
 
     def _call(self, content: Any) -> list[Any]:
-        """Return the outputs of calls on copies of the same inputs, and the inputs afterwards."""
-        args, kwargs, seed, count = content
-        outputs, inputs_after = [], None
-        for _ in range(count):
-            copies = _copy_nested(args), _copy_nested(kwargs)
-            outputs.append(self._call_once(*copies, seed))
-            inputs_after = copies
-        return [outputs, inputs_after]
+        """Return the outputs of calls on copies of the same inputs, and the inputs afterwards.
 
-    def _call_once(self, args: Any, kwargs: Any, seed: int) -> Any:
-        _seed_generators(seed)
-        with torch.no_grad():
-            return self._forward(*args, **kwargs)
+        The last element of the answer is the seconds of the calls.
+        """
+        args, kwargs, seed, count = content
+        outputs, inputs_after, seconds = [], None, 0.0
+        for _ in range(count):
+            inputs_after = self._tools["copy_nested"]([args, kwargs])
+            self._tools["seed_generators"](seed)
+            started = time.perf_counter()
+            with torch.no_grad():
+                outputs.append(self._forward(*inputs_after[0], **inputs_after[1]))
+            seconds += time.perf_counter() - started
+        return [outputs, inputs_after, seconds]
 
     def _place(self, batch: Any) -> None:
         """Put inputs where those of the last batch were, and flush the cache."""
         self._outputs.clear()
-        if len(batch) == len(self._batch) and all(map(_is_alike, self._batch, batch)):
-            for old, new in zip(self._batch, batch, strict=True):
-                for target, source in zip(_list_tensors(old), _list_tensors(new), strict=True):
-                    target.copy_(source)
+        copy_nested, list_tensors = self._tools["copy_nested"], self._tools["list_tensors"]
+        if self._tools["are_alike"](self._batch, batch):
+            for target, source in zip(list_tensors(self._batch), list_tensors(batch), strict=True):
+                target.copy_(source)
         else:
-            self._batch = [(_copy_nested(args), _copy_nested(kwargs)) for args, kwargs in batch]
+            self._batch = copy_nested(batch)
         gc.collect()
         gc.freeze()  # What a compiler left behind would take a tenth of a second each time.
         if not self._flush_buffer.numel():
@@ -228,7 +224,7 @@ class _Program:
     def _run_batch(self, seed: int) -> None:
         """Call the model on the inputs of the batch; the judge measures the time."""
         forward, outputs = self._forward, self._outputs
-        _seed_generators(seed)
+        self._tools["seed_generators"](seed)
         with torch.no_grad():
             for args, kwargs in self._batch:
                 outputs.append(forward(*args, **kwargs))
@@ -239,45 +235,3 @@ class _Program:
 
 def _forward_nothing(*_: Any) -> Any:
     raise RuntimeError("no model")
-
-
-def _is_alike(old: Any, new: Any) -> bool:
-    """Return whether one input's tensors can take the values of the other's."""
-
-    def describe(value: Any) -> list[Any]:
-        return [(t.shape, t.stride(), t.dtype) for t in _list_tensors(value)]
-
-    return describe(old) == describe(new) and not any(map(_has_overlap, _list_tensors(old)))
-
-
-def _copy_nested(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        if _has_overlap(value):
-            return value  # An expanded tensor stays expanded; the memory is this process' own.
-        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype).copy_(value)
-    if isinstance(value, dict):
-        return {key: _copy_nested(item) for key, item in value.items()}
-    return type(value)(map(_copy_nested, value)) if type(value) in (list, tuple) else value
-
-
-def _has_overlap(tensor: torch.Tensor) -> bool:
-    """Return whether several elements are one number in memory, as in an expanded tensor."""
-    return any(n > 1 and not step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-
-
-def _list_tensors(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    items = value.values() if isinstance(value, dict) else value
-    return [t for item in items for t in _list_tensors(item)] if _is_nested(value) else []
-
-
-def _is_nested(value: Any) -> bool:
-    return isinstance(value, list | tuple | dict)
-
-
-def _seed_generators(number: int) -> None:
-    torch.manual_seed(number)
-    random.seed(number)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(number % 2**32)

@@ -33,9 +33,9 @@ def _describe_values(request: SolverRequest) -> list[str]:
         refactored = builder.find_refactored([request.component])
         model = builder.build(refactored)
         training = tree.metadata.mode == "train"
-        _, inputs, weights, seed = draw_model(files.problem(), training, vary=False)
-        places = builder.find_places(model, copy_inputs(inputs), refactored)
-        builder.load_original_weights(model, places, refactored, weights)
+        draw = draw_model(files.problem(), training, vary=False)
+        places = builder.find_places(model, copy_inputs(draw.inputs), refactored)
+        builder.load_original_weights(model, places, refactored, draw.weights)
         watched = [place for place in places if place.component == request.component]
 
         def before(place: Place, args: Any, kwargs: Any) -> None:
@@ -43,7 +43,7 @@ def _describe_values(request: SolverRequest) -> list[str]:
                 lines.append(f"- {place.node}, input {number}: {_describe_tensor(tensor)}")
 
         with watch_calls(model, watched[:_MOST_PLACES], before, lambda *_: None):
-            run_forward(model, copy_inputs(inputs), seed)
+            run_forward(model, copy_inputs(draw.inputs), draw.seed)
     return lines
 
 

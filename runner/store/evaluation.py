@@ -55,6 +55,9 @@ class Speed(Document):
     """Lower limit of the speed-up: the median lies above it with 95% confidence."""
     highest: float
     """Upper limit of the speed-up."""
+    waiting: float | None = None
+    """Part of the time in which the programs could run and no processor was free; absent if the
+    system does not tell it."""
 
     @property
     def is_noise(self) -> bool:
@@ -147,8 +150,8 @@ class Evaluation(Document):
     started: datetime
     seconds: float
     forward_seconds: float
-    """Seconds of the forwards that the comparisons needed, of the original and of the components.
-    """
+    """Seconds of all forwards in it: those of the comparisons and of the measurements, and what
+    compilers do in them."""
     solutions: list[SolutionEvaluation]
     model: ModelEvaluation | None = None
     """Absent if no solution is right."""

@@ -1,17 +1,15 @@
 """Runs a file of a decomposition as a user would: imported by a process that has only torch.
 
 A judge starts it as `python -P -` with this text on standard input, followed by the texts of
-shared_memory.py, wire_format.py, sandbox.py, retained_state.py and nested_values.py: no frame,
-module, argument or file name tells who asks. It reads requests from a socket. Each request runs in
-a fork that may write to its own folder alone, and that answers over a socket that comes with the
-request.
+shared_memory.py, wire_format.py, sandbox.py, retained_state.py, nested_values.py and
+program_values.py: no frame, module, argument or file name tells who asks. It reads requests from a
+socket. Each request runs in a fork that may write to its own folder alone, and that answers over a
+socket that comes with the request.
 """
 
 import contextlib
 import gc
-import importlib.util
 import os
-import random
 import signal
 import socket
 import sys
@@ -26,14 +24,13 @@ _REHEARSALS, _SLOW_S = 4, 0.25
 _QUICK_REHEARSALS, _QUICK_S = 16, 0.03
 _FEW_DIFFERENCES = 0.1
 """Share of a buffer's elements that differ for another seed, if it is drawn."""
-_NESTED_TYPES = (list, tuple, dict)
 
 
 def serve(descriptor: int, tools: dict[str, Any]) -> None:
     """Answer requests until the other side closes the socket."""
     torch.backends.opt_einsum.enabled = False  # It would choose other operations.
     channel = tools["Channel"](socket.socket(fileno=descriptor))
-    _seed_generators(0)  # It imports modules, which no fork has to import again.
+    tools["seed_generators"](0)  # It imports modules, which no fork has to import again.
     gc.freeze()  # A garbage collection would write to pages that forks share.
     children: list[int] = []
     while True:
@@ -87,22 +84,17 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     """Import a file, build its model, receive weights and inputs, call it and send the outputs."""
     path, memory = Path(request["file"]), tools["Memory"]()
     sys.argv = [path.name]
-    _seed_generators(request["number"])
-    spec = importlib.util.spec_from_file_location(request["module"], path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[request["module"]] = module
+    tools["seed_generators"](request["number"])
     sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
+    module = tools["import_file"](path, request["module"])
     watch = tools["StateWatch"](module)
     composed = request["class"] == "ComposedModel"
     arguments: Any = [] if composed else getattr(module, "get_init_inputs", list)()
-    models = [_build_model(request, module, arguments)]
+    models = [_build_model(request, module, arguments, tools)]
     watch.check_file()
-    own_inputs = _draw_inputs(request, module, watch)
+    own_inputs = _draw_inputs(request, module, watch, tools)
     if request["small"]:
-        models.append(_build_model(request, module, arguments, seed_offset=1))
+        models.append(_build_model(request, module, arguments, tools, seed_offset=1))
     watch.check_file()
     message, files = answers.receive()
     slots = [slot for slot, _ in message["weights"]]
@@ -140,9 +132,15 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
     answers.send(answer | {"tensors": descriptions}, files)
 
 
-def _build_model(request: dict[str, Any], module: Any, arguments: Any, seed_offset: int = 0) -> Any:
+def _build_model(
+    request: dict[str, Any],
+    module: Any,
+    arguments: Any,
+    tools: dict[str, Any],
+    seed_offset: int = 0,
+) -> Any:
     """Return a model of the requested class, built with the request's seed plus `seed_offset`."""
-    _seed_generators(request["number"] + seed_offset)
+    tools["seed_generators"](request["number"] + seed_offset)
     cls = getattr(module, request["class"])
     model = cls(**arguments) if isinstance(arguments, dict) else cls(*arguments)
     return model.train(request["training"])
@@ -175,8 +173,8 @@ def _call_models(
         context: Any, args: Any = inputs[0], kwargs: Any = inputs[1], index: int = 0
     ) -> tuple[Any, Any]:
         model = models[index]
-        _seed_generators(request["number"])
-        copies = _copy_nested(args), _copy_nested(kwargs)
+        tools["seed_generators"](request["number"])
+        copies = tools["copy_nested"](args), tools["copy_nested"](kwargs)
         is_first = index not in called_models
         called_models.add(index)
         keeps_state = contextlib.nullcontext()  # Training may change what a model holds.
@@ -186,9 +184,8 @@ def _call_models(
             output = tools["to_plain_containers"](model(*copies[0], **copies[1]))
         for slot, tensor in states[index]:
             tools["put_tensor"](model, slot, tensor.clone())
-        changed = zip(
-            _list_tensors([*args, kwargs]), _list_tensors([*copies[0], copies[1]]), strict=True
-        )
+        list_tensors = tools["list_tensors"]
+        changed = zip(list_tensors([args, kwargs]), list_tensors(copies), strict=True)
         return output, [None if torch.equal(before, after) else after for before, after in changed]
 
     def rehearse() -> None:
@@ -245,33 +242,16 @@ def _find_spread(first: torch.Tensor, second: torch.Tensor) -> float:
     return float(difference.mean()) if is_drawn else 0.0
 
 
-def _copy_nested(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone(memory_format=torch.preserve_format)
-    if isinstance(value, dict):
-        return {key: _copy_nested(item) for key, item in value.items()}
-    return type(value)(map(_copy_nested, value)) if type(value) in (list, tuple) else value
-
-
-def _list_tensors(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    items = value.values() if isinstance(value, dict) else value
-    return (
-        [t for item in items for t in _list_tensors(item)]
-        if isinstance(value, _NESTED_TYPES)
-        else []
-    )
-
-
-def _draw_inputs(request: dict[str, Any], module: Any, watch: Any) -> list[Any] | None:
+def _draw_inputs(
+    request: dict[str, Any], module: Any, watch: Any, tools: dict[str, Any]
+) -> list[Any] | None:
     """Return inputs that a component draws from another seed; None for other models.
 
     They are drawn a second time, unless that is slow, to check that their shapes stay the same.
     """
     if not request["component"]:
         return None
-    _seed_generators(request["number"] + 1)
+    tools["seed_generators"](request["number"] + 1)
     started = time.monotonic()
     drawn = list(module.get_inputs())
     watch.check_file()
@@ -290,10 +270,3 @@ def _list_shapes(inputs: Any) -> list[Any]:
 
 def _dtype_and_shape(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
     return tensor.dtype, tuple(tensor.shape)
-
-
-def _seed_generators(number: int) -> None:
-    torch.manual_seed(number)
-    random.seed(number)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(number % 2**32)

@@ -10,8 +10,6 @@ import secrets
 import shutil
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
@@ -19,7 +17,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 import torch
@@ -33,6 +30,7 @@ from runner.verify.gates.compare import STEP, compare, count_elements
 from runner.verify.gates.health import constant_output
 from runner.verify.gates.self_test import find_components
 from runner.verify.guard import (
+    program_values,
     retained_state,
     sandbox,
     shared_memory,
@@ -50,6 +48,7 @@ from runner.verify.guard.one_operation import (
 from runner.verify.guard.replica import Replica, WorkerModel
 from runner.verify.guard.sandbox import system_paths
 from runner.verify.guard.shared_memory import Memory, MemoryFile, NoTensorError, NotToldError
+from runner.verify.guard.source_process import start_process
 from runner.verify.guard.wire_format import Channel, ConnectionLostError, decode, encode
 from runner.verify.guard.worker_client import refuse_unreadable, to_one_line
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout
@@ -62,7 +61,7 @@ from runner.verify.runtime.operation_watch import Event
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import Inputs
 
-_TOOLS = (shared_memory, wire_format, sandbox, retained_state, nested_values)
+_TOOLS = (shared_memory, wire_format, sandbox, retained_state, nested_values, program_values)
 _SEED_LIMITS = (1000, 1 << 48)
 """Limits of secret seeds: small ones, as people choose, and large ones, as torch chooses itself."""
 _MAX_CHANCE_ELEMENTS = 16
@@ -91,31 +90,9 @@ class _Server:
     """The process that forks for each file and never runs one itself."""
 
     def __init__(self) -> None:
-        own_end, server_end = socket.socketpair()
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-"],
-            stdin=subprocess.PIPE,
-            pass_fds=[server_end.fileno()],
-            env=os.environ | _HUGE_PAGES,
+        self.process, self.channel = start_process(
+            standalone_process, _TOOLS, os.environ | _HUGE_PAGES, removed_variables=[*_HUGE_PAGES]
         )
-        removals = [f"os.environ.pop({name!r}, None)" for name in _HUGE_PAGES]
-        parts = [_read_source(standalone_process), *removals, "tools = {}"]
-        parts += [f"exec({_read_source(tool)!r}, tools)" for tool in _TOOLS]
-        parts.append(f"serve({server_end.fileno()}, tools)")
-        assert self.process.stdin is not None
-        with self.process.stdin as stdin:
-            stdin.write("\n".join(parts).encode())
-        server_end.close()
-        self.channel = Channel(own_end)
-
-
-def _read_source(module: ModuleType) -> str:
-    """Return a module's source without its imports of kdrun.
-
-    Those names are in the same dict already.
-    """
-    lines = Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.startswith("from runner."))
 
 
 @lru_cache(maxsize=1)
