@@ -10,13 +10,22 @@ from runner.cli.help import examples
 from runner.cli.options import JSON, SettingsCommand, new_console, settings_from
 
 _MOST_STRANGERS = 3
-"""Number of files without a component that are named."""
+"""Number of files without a component up to which each is named."""
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command(
     cls=SettingsCommand,
     settings=("output", "timeout", "memory", "rounds", "pass_env"),
+    help_texts={
+        "output": "Directory in which the name of a run is looked up; default output.",
+        "memory": "Memory for an evaluation, as 16GiB; default 85% of what is free.",
+        "timeout": "Seconds for each decomposition, and for each workload of a solver; default "
+        "1800.",
+        "rounds": "With --solver: most runs of the command for each workload; default 3.",
+        "pass_env": "With --solver: environment variables that the command gets; repeatable; "
+        "default none.",
+    },
     epilog=examples(
         "kdrun evaluate output/level3/llama --template NAME --solutions mine",
         "kdrun evaluate output/level3/llama --solutions mine --write llama_fast.py",
@@ -27,23 +36,26 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--solutions",
     type=_FOLDER,
-    help="Folder with solutions, files named as components; default for --template: stdout.",
+    help="Folder of solutions, each file named as its component; with --template, the folder to "
+    "write to; default for that: stdout.",
 )
-@click.option("--only", multiple=True, help="Name of a solution; repeatable; default all.")
+@click.option(
+    "--only", multiple=True, help="Name of a solution to evaluate; repeatable; default all."
+)
 @click.option(
     "--template",
     metavar="NAME",
-    help="Component to write a solution to begin with for; default none.",
+    help="Name of a component: write a file to begin with, its own code as ModelNew.",
 )
 @click.option(
     "--write",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write the problem with all right solutions to, as ModelNew; default none.",
+    help="File for the whole problem with all right solutions inside, as ModelNew; default none.",
 )
 @click.option(
     "--solver",
     metavar="COMMAND",
-    help="Command that reads a brief and writes a solution to the folder; default none.",
+    help="Command that reads a brief on stdin and writes the file {output}; default none.",
 )
 @click.option(
     "--top",
@@ -54,7 +66,8 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--operation",
     multiple=True,
-    help="With --solver: operation of the kernels to solve; repeatable; default fusions.",
+    help="With --solver: operation, such as softmax, whose kernels are solved; repeatable; default "
+    "fusions, and kernels outside of them.",
 )
 @click.option("--no-speed", is_flag=True, help="Judge, and measure nothing.")
 @click.option("--no-compile", is_flag=True, help="Do not measure torch.compile beside it.")
@@ -102,11 +115,11 @@ def evaluate(
         _run_solver(subject, solver, solutions, top, operation, settings)
     trees = {p.directory.resolve(): p.tree for p in subject.decompositions if p.tree is not None}
     strangers = list_strangers([*trees.values()], solutions)
-    for sentence in strangers[:_MOST_STRANGERS]:
-        click.echo(f"but mind: {sentence}", err=True)
     if len(strangers) > _MOST_STRANGERS:
-        rest = len(strangers) - _MOST_STRANGERS
-        click.echo(f"but mind: {rest} more files are named as no component", err=True)
+        count = f"{len(strangers)} files are named as no component of {what}"
+        strangers = [f"{solutions}: {count}: they may be for other models"]
+    for sentence in strangers:
+        click.echo(f"but mind: {sentence}", err=True)
     requests = [
         EvaluationRequest(
             directory=directory,

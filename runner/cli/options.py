@@ -38,11 +38,16 @@ class SettingsCommand(click.Command):
         *args: Any,
         settings: Sequence[str] | None,
         completions: Mapping[str, Completion] | None = None,
+        help_texts: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Take the names of the settings, None for all, and completions of some in the shell."""
+        """Take the names of the settings, None for all, and completions of some in the shell.
+
+        `help_texts`: the help of settings that mean something else for this command.
+        """
         super().__init__(*args, **kwargs)
         self._settings, self._completions = settings, completions or {}
+        self._help_texts = help_texts or {}
         self._has_flags = False
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -58,7 +63,9 @@ class SettingsCommand(click.Command):
         for name, field in Settings.model_fields.items():
             extra = field.json_schema_extra
             if name in self._settings if self._settings is not None else extra != WITHOUT_FLAG:
-                yield _build_option(name, field, self._completions.get(name))
+                option = _build_option(name, field, self._completions.get(name))
+                option.help = self._help_texts.get(name, option.help)
+                yield option
         yield click.Option(
             ["--config"],
             type=_PATH,

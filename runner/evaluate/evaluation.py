@@ -120,7 +120,7 @@ class _Work:
     """Why a solution could not be started, by its component."""
     draws: list[ModelDraw] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
-    """Those of the model in which each component that holds a solution's is refactored."""
+    """Modules of the model in which each parent of a solution's component is refactored."""
 
     @property
     def training(self) -> bool:

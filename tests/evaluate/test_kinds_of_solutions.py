@@ -1,0 +1,179 @@
+"""Solutions of each kind that people write: a layer, a fusion, folded weights, compilers."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from solution_files import HEAD
+
+from runner.emit import decompose
+from runner.evaluate.evaluation import evaluate
+from runner.evaluate.requests import EvaluationRequest
+from runner.problems import read_problem
+from runner.store.evaluation import Evaluation
+from runner.tree.document import Tree
+
+pytestmark = pytest.mark.long
+
+NO_COMPILER = "no C++ compiler: torch.compile and load_inline need g++"
+HAS_COMPILER = shutil.which("g++") is not None
+
+FOLDED = """
+def convert_weights(state_dict):
+    variance = state_dict["bn.running_var"].double() + 1e-5
+    scale = state_dict["bn.weight"].double() / torch.sqrt(variance)
+    shift = state_dict["bn.bias"].double() - state_dict["bn.running_mean"].double() * scale
+    weight = state_dict["conv.weight"].double() * scale[:, None, None, None]
+    return {"conv.weight": weight.float(), "conv.bias": shift.float()}
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 32, kernel_size=4, stride=4)
+
+    def forward(self, x):
+        return self.conv(x).relu_()
+"""
+ATTENTION = """
+class ModelNew(nn.Module):
+    def forward(self, query, key, value):
+        attended = F.scaled_dot_product_attention(query, key, value)
+        return attended.transpose(1, 2).reshape(2, 16, 32)
+"""
+LAYER = """
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(32))
+
+    def forward(self, x):
+        return F.rms_norm(x, (32,), self.weight, 1e-5)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(32, 96)
+        self.out = nn.Linear(32, 32)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(2, 16, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+        attended = F.scaled_dot_product_attention(q, k, v)
+        return self.out(attended.transpose(1, 2).reshape(2, 16, 32))
+
+
+class FeedForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(32, 64, bias=False)
+        self.up = nn.Linear(32, 64, bias=False)
+        self.down = nn.Linear(64, 32, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)).mul_(self.up(x)))
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = Norm(), Norm()
+        self.attention, self.feed_forward = Attention(), FeedForward()
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.feed_forward(self.norm2(x))
+"""
+COMPILED_NORM = """
+@torch.compile
+def normalize(x, weight):
+    return weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5))
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(32))
+
+    def forward(self, x):
+        return normalize(x, self.weight)
+"""
+COMPILED_SWIGLU = """
+@torch.compile
+def activate(gate, up):
+    return F.silu(gate) * up
+
+
+class ModelNew(nn.Module):
+    def forward(self, gate, up):
+        return activate(gate, up)
+"""
+INLINE_SWIGLU = '''
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = """
+#include <torch/extension.h>
+#include <cmath>
+
+torch::Tensor swiglu(torch::Tensor gate, torch::Tensor up) {
+  auto y = torch::empty_like(gate);
+  const float *a = gate.const_data_ptr<float>(), *b = up.const_data_ptr<float>();
+  float* out = y.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < gate.numel(); ++i) out[i] = a[i] / (1 + std::exp(-a[i])) * b[i];
+  return y;
+}
+"""
+extension = load_inline("swiglu", SOURCE, functions=["swiglu"], extra_cflags=["-O1"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, gate, up):
+        return extension.swiglu(gate, up)
+'''
+
+
+@pytest.fixture(scope="module")
+def vision_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("output") / "custom" / "small_vision_model"
+    problem = Path(__file__).with_name("small_vision_model.py")
+    decompose(read_problem(problem), directory)
+    return directory
+
+
+def evaluate_solutions(directory: Path, folder: Path, texts: dict[str, str]) -> Evaluation:
+    """Evaluate solutions for the components whose names begin with the keys."""
+    stems = {Path(node.path).stem for node in Tree.read(directory).nodes.values()}
+    for head, text in texts.items():
+        (stem,) = (stem for stem in stems if stem.startswith(head))
+        (folder / f"{stem}.py").write_text(HEAD + text, encoding="utf-8")
+    request = EvaluationRequest(directory=directory, solutions=folder, measured=False)
+    evaluation = evaluate(request).evaluation
+    assert evaluation is not None
+    return evaluation
+
+
+def test_folded_weights_an_attention_of_pytorch_and_a_layer_are_right(
+    vision_model: Path, tmp_path: Path
+) -> None:
+    texts = {"stem": FOLDED, "scaled_dot_product_attention": ATTENTION, "block": LAYER}
+    evaluation = evaluate_solutions(vision_model, tmp_path, texts)
+    assert [row.reason for row in evaluation.solutions] == [None] * 3
+    assert [row.level for row in evaluation.solutions] == ["layer", "fusion", "kernel"]
+    assert evaluation.is_all_right
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason=NO_COMPILER)
+def test_a_compiled_norm_and_a_compiled_activation_are_right(
+    vision_model: Path, tmp_path: Path
+) -> None:
+    texts = {"rms_norm": COMPILED_NORM, "swiglu": COMPILED_SWIGLU}
+    evaluation = evaluate_solutions(vision_model, tmp_path, texts)
+    assert [row.reason for row in evaluation.solutions] == [None] * 2
+    assert evaluation.is_all_right
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason=NO_COMPILER)
+def test_inline_cpp_is_compiled_in_the_confined_process(vision_model: Path, tmp_path: Path) -> None:
+    evaluation = evaluate_solutions(vision_model, tmp_path, {"swiglu": INLINE_SWIGLU})
+    assert [row.reason for row in evaluation.solutions] == [None]
+    assert evaluation.is_all_right
