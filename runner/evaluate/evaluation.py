@@ -8,7 +8,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -273,6 +273,10 @@ class _Work:
             if len(right) > 1:
                 comparison, speed, text = judge.evaluate(right)
                 comparisons.append(comparison)
+            parts = None
+            if self.request.measured:
+                with suppress(ProgramError, WrongOutput):
+                    parts = judge.measure_parts(right)
             compiled: tuple[Speed | None, str | None] = (None, None)
             if self.request.compiled and self.request.measured:
                 compiled = self._measure_compiled(judge.start_compiled, judge.measure_compiled)
@@ -282,6 +286,7 @@ class _Work:
         model = ModelEvaluation(
             comparisons=comparisons,
             speed=speed,
+            parts=parts,
             compiled=compiled[0],
             compiled_failure=compiled[1],
         )
@@ -343,7 +348,7 @@ def _list_notes(
             "The decomposition has no result.json: `kdrun verify` says whether it is right."
         )
     speeds = [s for e in evaluations for s in (e.speed, e.compiled, e.measured)]
-    speeds += [model.speed, model.compiled] if model else []
+    speeds += [model.speed, model.parts, model.compiled] if model else []
     waiting = max((speed.waiting or 0.0 for speed in speeds if speed), default=0.0)
     if waiting > _MOST_WAITING:
         notes.append(

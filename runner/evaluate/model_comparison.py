@@ -126,15 +126,8 @@ class ModelJudge:
         names = [solution.name for solution in solutions]
         speed, text = None, None
         try:
-            text = self._write(solutions)
-            file = ProgramFile(
-                self._write_file(text),
-                CLASS,
-                self._problem.init_kwargs or self._problem.init_args,
-                training=self._training,
-                is_solution=True,
-            )
-            with self._server.start(file) as program:
+            text = self._write(solutions, solutions)
+            with self._start_written(text) as program:
                 error = self._compare(program)
                 if error.reason is None and self._measured:
                     speed = self._measure(program)
@@ -153,17 +146,35 @@ class ModelJudge:
         )
         return comparison, speed, text
 
-    def _write(self, solutions: Sequence[Solution]) -> str:
+    def measure_parts(self, solutions: Sequence[Solution]) -> Speed:
+        """Return the speed of the same model with the components' own code: a control.
+
+        Parts may be faster or slower than the author's code, whatever the solutions do.
+
+        Raises:
+            ProgramError: it ended or raised an error.
+            WrongOutput: its outputs differ from the original's.
+        """
+        with self._start_written(self._write(solutions, inserted=())) as program:
+            if reason := self._compare(program).reason:
+                raise WrongOutput(reason)
+            return self._measure(program)
+
+    def _write(self, solutions: Sequence[Solution], inserted: Sequence[Solution]) -> str:
+        """Return the text of the model that is cut for these solutions, with some of them in it."""
         chosen = [solution.component for solution in solutions]
         refactored = self._builder.find_refactored(chosen, kept=chosen)
         places = self._builder.select_places(self._places, refactored)
-        return write_model(self._builder, solutions, places, refactored)
+        return write_model(self._builder, inserted, places, refactored)
 
-    def _write_file(self, text: str) -> Path:
+    def _start_written(self, text: str) -> AbstractContextManager[ConfinedProgram]:
         self._count += 1
         path = self._folder / f"model_{self._count}.py"
         path.write_text(text, encoding="utf-8")
-        return path
+        arguments = self._problem.init_kwargs or self._problem.init_args
+        return self._server.start(
+            ProgramFile(path, CLASS, arguments, training=self._training, is_solution=True)
+        )
 
     def _compare(self, program: ConfinedProgram) -> OutputError:
         """Return the largest error over the draws."""

@@ -68,6 +68,8 @@ def _describe_model(evaluation: Evaluation) -> str:
             f"{format_milliseconds(speed.before_median_s)} before, "
             f"{format_milliseconds(speed.after_median_s)} after: {format_speed(speed)}"
         )
+    if evaluation.model.parts is not None:
+        parts.append(f"the same without solutions: {format_speed(evaluation.model.parts)}")
     if evaluation.model.compiled is not None:
         parts.append(f"torch.compile of the original: {format_speed(evaluation.model.compiled)}")
     elif evaluation.model.compiled_failure is not None:

@@ -124,6 +124,8 @@ class ModelEvaluation(Document):
     """Each solution by itself, then all together."""
     speed: Speed | None = None
     """The original against the model with all right solutions."""
+    parts: Speed | None = None
+    """The original against the same model with the components' own code instead of solutions."""
     compiled: Speed | None = None
     """The original against `torch.compile` of it."""
     compiled_failure: str | None = None
