@@ -8,7 +8,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -263,30 +263,27 @@ class _Work:
             measured=self.request.measured,
         )
         self.draws.clear()
-        with judge.open():
+        with judge.open(right):
             comparisons: list[ModelComparison] = []
             speeds: dict[str, Speed | None] = {}
             for solution in right:
-                comparison, speeds[solution.name], text = judge.evaluate([solution])
+                comparison, speeds[solution.name], text = judge.evaluate(
+                    [solution], beside_control=True
+                )
                 comparisons.append(comparison)
-            speed = speeds[right[0].name]
-            if len(right) > 1:
-                comparison, speed, text = judge.evaluate(right)
-                comparisons.append(comparison)
-            parts = None
-            if self.request.measured:
-                with suppress(ProgramError, WrongOutput):
-                    parts = judge.measure_parts(right)
+            if len(right) == 1:
+                comparisons.clear()
+            comparison, speed, text = judge.evaluate(right, beside_control=False)
+            comparisons.append(comparison)
             compiled: tuple[Speed | None, str | None] = (None, None)
             if self.request.compiled and self.request.measured:
                 compiled = self._measure_compiled(judge.start_compiled, judge.measure_compiled)
             self.forward_s += judge.forward_s
-            original_s = judge.original_s
-        finished = [_complete(e, speeds.get(e.name), original_s) for e in evaluations]
+        finished = [_complete(e, speeds.get(e.name), judge.control_s) for e in evaluations]
         model = ModelEvaluation(
             comparisons=comparisons,
             speed=speed,
-            parts=parts,
+            parts=judge.parts,
             compiled=compiled[0],
             compiled_failure=compiled[1],
         )
@@ -294,13 +291,13 @@ class _Work:
 
 
 def _complete(
-    evaluation: SolutionEvaluation, measured: Speed | None, original_s: float | None
+    evaluation: SolutionEvaluation, measured: Speed | None, control_s: float | None
 ) -> SolutionEvaluation:
     """Return a solution's evaluation with its share of the model and what follows from it."""
     speed = evaluation.speed
-    if speed is None or not original_s:
+    if speed is None or not control_s:
         return evaluation
-    share = min(1.0, min(speed.before_s) * evaluation.places / original_s)
+    share = min(1.0, min(speed.before_s) * evaluation.places / control_s)
     predicted = 1 / (1 - share + share / speed.speedup)
     return evaluation.model_copy(
         update={

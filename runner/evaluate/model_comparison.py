@@ -70,10 +70,15 @@ class ModelJudge:
         self._folder, self._places, self._measured = folder, places, measured
         self._training = builder.tree.metadata.mode == "train"
         self._original: ConfinedProgram | None = None
+        self._control: ConfinedProgram | None = None
+        """The model of parts with the components' own code. It may be faster or slower than the
+        author's by itself, so a single solution is measured against it."""
+        self.parts: Speed | None = None
+        """The original against the control."""
         self._count = 0
         self.forward_s = 0.0
-        self.original_s: float | None = None
-        """Seconds of the original's fastest forward: what else runs here makes others slower."""
+        self.control_s: float | None = None
+        """Seconds of the control's fastest forward: what else runs here makes others slower."""
         self._samples = [self._run_original(draw) for draw in draws]
         self._allowed = 1.0
 
@@ -93,11 +98,20 @@ class ModelJudge:
         )
 
     @contextmanager
-    def open(self) -> Iterator[None]:
-        """Keep the original running in the body, if anything is measured."""
+    def open(self, solutions: Sequence[Solution]) -> Iterator[None]:
+        """Keep the original, and the control for these solutions, running in the body."""
         with ExitStack() as stack:
             if self._measured:
                 self._original = stack.enter_context(self._start_original(compiled=False))
+                try:
+                    text = self._write(solutions, inserted=())
+                    control = stack.enter_context(self._start_written(text))
+                    if self._compare(control).reason is None:
+                        self.parts = self._measure(self._original, control)
+                        self._control = control
+                        self.control_s = min(self.parts.after_s)
+                except (ProgramError, WrongOutput):
+                    pass  # The original is the measure then.
             yield
 
     def start_compiled(self) -> AbstractContextManager[ConfinedProgram]:
@@ -120,17 +134,21 @@ class ModelJudge:
             yield program
 
     def evaluate(
-        self, solutions: Sequence[Solution]
+        self, solutions: Sequence[Solution], *, beside_control: bool
     ) -> tuple[ModelComparison, Speed | None, str | None]:
-        """Return the verdict on the model with these solutions, its speed, and its text."""
+        """Return the verdict on the model with these solutions, its speed, and its text.
+
+        `beside_control`: whether the speed is that beside the control, and not the original.
+        """
         names = [solution.name for solution in solutions]
         speed, text = None, None
         try:
             text = self._write(solutions, solutions)
             with self._start_written(text) as program:
                 error = self._compare(program)
-                if error.reason is None and self._measured:
-                    speed = self._measure(program)
+                before = self._control if beside_control and self._control else self._original
+                if error.reason is None and before is not None:
+                    speed = self._measure(before, program)
         except ProgramError as failure:
             reason = f"the model with it: {failure}"
             return ModelComparison(solutions=names, judgement="broken", reason=reason), None, text
@@ -145,20 +163,6 @@ class ModelJudge:
             drift=_shorten(error.drift),
         )
         return comparison, speed, text
-
-    def measure_parts(self, solutions: Sequence[Solution]) -> Speed:
-        """Return the speed of the same model with the components' own code: a control.
-
-        Parts may be faster or slower than the author's code, whatever the solutions do.
-
-        Raises:
-            ProgramError: it ended or raised an error.
-            WrongOutput: its outputs differ from the original's.
-        """
-        with self._start_written(self._write(solutions, inserted=())) as program:
-            if reason := self._compare(program).reason:
-                raise WrongOutput(reason)
-            return self._measure(program)
 
     def _write(self, solutions: Sequence[Solution], inserted: Sequence[Solution]) -> str:
         """Return the text of the model that is cut for these solutions, with some of them in it."""
@@ -203,16 +207,12 @@ class ModelJudge:
             return OutputError(reason="changes its inputs otherwise than the original")
         return error
 
-    def _measure(self, program: ConfinedProgram) -> Speed:
-        assert self._original is not None
+    def _measure(self, before: ConfinedProgram, after: ConfinedProgram) -> Speed:
         speed = measure_pairs(
-            self._original,
-            program,
-            self._draw_inputs,
-            allowed=self._allowed,
-            enough_s=MODEL_ENOUGH_S,
+            before, after, self._draw_inputs, allowed=self._allowed, enough_s=MODEL_ENOUGH_S
         )
-        self.original_s = min(filter(None, (self.original_s, *speed.before_s)))
+        if before is (self._control or self._original):
+            self.control_s = min([*speed.before_s, *filter(None, [self.control_s])])
         return speed
 
     def measure_compiled(self, program: ConfinedProgram) -> Speed:

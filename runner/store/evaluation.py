@@ -87,11 +87,11 @@ class SolutionEvaluation(Document):
     compiled_failure: str | None = None
     """Why the compiled component was not measured."""
     share: float | None = None
-    """Part of the original's time that the component takes in its places together."""
+    """Part of the model's time that the component takes in its places together."""
     predicted: float | None = None
     """Speed-up of the model that the solution's speed-up and share predict."""
     measured: Speed | None = None
-    """The original against the model with this solution alone."""
+    """The model of parts with the components' own code, against it with this solution alone."""
 
     @model_validator(mode="after")
     def check_judgement(self) -> Self:
