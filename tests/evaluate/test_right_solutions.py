@@ -99,6 +99,7 @@ def test_the_model_is_compared_with_each_solution_and_with_all(evaluation: Evalu
     assert {item.judgement for item in evaluation.model.comparisons} == {"right"}
     assert evaluation.is_all_right
     assert evaluation.model.speed is not None
+    assert evaluation.model.parts is not None
 
 
 def test_the_written_file_is_a_model_that_kernelbench_accepts(answer: EvaluationAnswer) -> None:
