@@ -79,7 +79,14 @@ class Builder:
             classes[Path(component).stem] = stand_in
         root = self.tree.root.path
         if root in refactored:
-            model: nn.Module = classes[Path(root).stem].Model()
+            try:
+                model: nn.Module = classes[Path(root).stem].Model()
+            except AttributeError as error:
+                # A step that gives several children one weight names it as the whole child does.
+                raise DecompositionError(
+                    f"{self.directory}: children that share weights cannot be taken apart: {error}",
+                    hint="write solutions for the children themselves, as `kdrun show` lists them",
+                ) from error
         else:
             model = build_component(self.load_component(root))
         return model.train(self.tree.metadata.mode == "train")
