@@ -45,7 +45,8 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option(
     "--template",
     metavar="NAME",
-    help="Name of a component: write a file to begin with, its own code as ModelNew.",
+    help="Component to write a file to begin with for, with its own code as ModelNew; default "
+    "none.",
 )
 @click.option(
     "--write",
