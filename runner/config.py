@@ -262,6 +262,9 @@ class Settings(BaseSettings):
     """Source levels of the problems: 1, 2 or 3; default all."""
     problem: Annotated[list[str], NoDecode, BeforeValidator(_split_list)] = []
     """Names, globs, files or MODULE:FUNCTION of problems; default all."""
+    zoo: Annotated[list[str], NoDecode, BeforeValidator(_split_list)] = []
+    """Packages such as timm or transformers whose models are the problems; default none.
+    --problem then names models of these packages; `kdrun zoo` lists them."""
     start: int = Field(default=0, ge=0)
     """Number of selected problems to skip, in their order."""
     count: int | None = Field(default=None, ge=1)
@@ -331,6 +334,13 @@ class Settings(BaseSettings):
     """Also break each kernel on purpose, and check that a comparison fails.
     verification/power.json lists which mutants were caught. This takes a tenth to a half more
     time."""
+    unverified: bool = False
+    """Write a model that does not fit into memory all the same, without verification.
+    It ends as written instead of too_large. Its files are as exact as any others: they are made of
+    the program that was captured on fake tensors."""
+    verify: bool = True
+    """Verify what is written; without verification, each problem ends as written, never as passed.
+    """
     timeout: float = Field(default=1800, gt=0, allow_inf_nan=False)
     """Seconds for each problem."""
     decomposer: Annotated[str | None, AfterValidator(_check_command)] = None

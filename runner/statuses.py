@@ -5,10 +5,13 @@ This module imports nothing of kdrun, so that a command's help stays fast.
 
 from typing import Literal, get_args
 
-Status = Literal["passed", "failed", "error", "too_large", "timeout", "crashed", "cancelled"]
+Status = Literal[
+    "passed", "written", "failed", "error", "too_large", "timeout", "crashed", "cancelled"
+]
 """Status of a problem that has ended:
 
 passed      every gate passed
+written     all files were written, and none was verified, as the user asked
 failed      the decomposition is wrong or could not be made
 error       the problem file itself is broken
 too_large   the problem needs more memory than the largest node has

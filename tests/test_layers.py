@@ -18,6 +18,7 @@ LAYERS = (
     "config",
     "torch_internals",
     "problems",
+    "zoo",
     "graph",
     "tree",
     "emit",

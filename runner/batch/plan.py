@@ -78,7 +78,7 @@ def plan(
             if result is not None and result.status != "passed":
                 items.append(PlanItem(problem, None, reason or "failed before"))
         elif result is not None and reason is None and resume:
-            items.append(PlanItem(problem, result, "passed before"))
+            items.append(PlanItem(problem, result, f"{result.status} before"))
         else:
             items.append(PlanItem(problem, None, reason or "asked for again"))
     if only_failed and not items:
@@ -99,7 +99,7 @@ def _reason_to_run(
     """Return the reason why an earlier result is not valid, or None if it is."""
     if result is None:
         return "new"
-    if result.status != "passed":
+    if not options.is_final(result.status, result.options):
         return f"{result.status} before"
     if result.source_sha256 != problem.sha256:
         return "its source changed"

@@ -16,6 +16,7 @@ from runner.store.manifest_row import Repeat, Row
 
 COLOURS = {
     "passed": "green",
+    "written": "cyan",
     "failed": "red",
     "error": "red",
     "crashed": "red",

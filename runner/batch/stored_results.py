@@ -187,13 +187,18 @@ def _use_local_result(item: PlanItem, output: DirectoryStore, options: RunOption
     if local_item.earlier_result is None:
         return item
     return replace(
-        item, earlier_result=local_item.earlier_result, reason="passed before, not stored yet"
+        item,
+        earlier_result=local_item.earlier_result,
+        reason=f"{local_item.reason}, not stored yet",
     )
 
 
 def _find_damages(
     store: RunStore, run_id: str, stored_results: Iterable[CommittedResult]
 ) -> dict[str, str | None]:
-    passed = [stored.result for stored in stored_results if stored.result.status == "passed"]
-    damages = map_concurrently(lambda result: store.damage(run_id, result), passed, MAX_CONCURRENT)
-    return dict(zip((result.label for result in passed), damages, strict=True))
+    results = [stored.result for stored in stored_results]
+    reusable = [result for result in results if result.status in ("passed", "written")]
+    damages = map_concurrently(
+        lambda result: store.damage(run_id, result), reusable, MAX_CONCURRENT
+    )
+    return dict(zip((result.label for result in reusable), damages, strict=True))

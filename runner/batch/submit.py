@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -38,11 +39,13 @@ from runner.batch.stored_results import (
 from runner.config import Settings
 from runner.errors import UsageError, require_package
 from runner.problems import (
+    DataRoot,
     Problem,
     VariantChoice,
     choose_variants,
     data_root,
     describe_origin,
+    identify_problem,
     select_problems,
     write_choices,
     write_target_problems,
@@ -52,6 +55,7 @@ from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
 from runner.store.runs import RunStore
+from runner.zoo import write_zoo_problems
 
 MessagePrinter = Callable[[str], None]
 
@@ -67,14 +71,16 @@ class Submission:
 
     @property
     def pending_items(self) -> list[PlanItem]:
-        """Items of the problems to run: those without a valid earlier result."""
+        """Items of the problems to run: they have no valid earlier result."""
         return [item for item in self.items if item.earlier_result is None]
 
     def __str__(self) -> str:
-        passed_count = len(self.items) - len(self.pending_items)
-        passed_text = f", {passed_count} passed before" if passed_count else ""
+        earlier = Counter(
+            item.earlier_result.status for item in self.items if item.earlier_result is not None
+        )
+        earlier_text = "".join(f", {count} {status} before" for status, count in earlier.items())
         return (
-            f"{self.origin}: {len(self.items)} selected{passed_text}, "
+            f"{self.origin}: {len(self.items)} selected{earlier_text}, "
             f"{len(self.pending_items)} to run"
         )
 
@@ -104,8 +110,7 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
     if not is_dry_run:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
-    patterns = write_target_problems(settings.problem, settings.output)
-    selected = select_problems(root, settings.level, patterns, settings.start, settings.count)
+    selected = _select_problems(root, settings)
     choices = choose_variants(selected, settings.set, settings.dtype)
     if settings.fit is None:
         problems = write_choices(choices, settings.output)
@@ -133,7 +138,22 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
         is_remote=settings.address is not None,
         work_directory=_work_directory(settings, run_id),
     )
-    return Submission(run, items, describe_origin(root, selected))
+    origin = " and ".join(settings.zoo) if settings.zoo else describe_origin(root, selected)
+    return Submission(run, items, origin)
+
+
+def _select_problems(root: DataRoot, settings: Settings) -> list[Problem]:
+    """Return the problems that the settings name; files of targets and zoo models are written."""
+    if settings.zoo:
+        for setting in ("level", "data"):
+            if getattr(settings, setting):
+                raise UsageError(f"--{setting}: models of --zoo have none", hint="leave it out")
+        files = write_zoo_problems(
+            settings.zoo, settings.problem, settings.output, settings.start, settings.count
+        )
+        return [identify_problem(file) for file in files]
+    patterns = write_target_problems(settings.problem, settings.output)
+    return select_problems(root, settings.level, patterns, settings.start, settings.count)
 
 
 def _fit_choices(
@@ -199,6 +219,8 @@ def run_options(settings: Settings) -> RunOptions:
         trials=settings.trials,
         device=settings.device,
         power=settings.power,
+        verify=settings.verify,
+        unverified=settings.unverified,
         decomposer=decomposer_process.select_decomposer(settings),
     )
 

@@ -20,6 +20,7 @@ from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
 from runner.cli.reports import diff, report, show, workloads
 from runner.cli.runs import logs, pull, status
+from runner.cli.zoo import zoo
 from runner.errors import INTERRUPTED, KdrunError, denies_access, is_disk_full
 
 __all__ = ["cli", "main"]
@@ -73,7 +74,7 @@ cli.add_sections(
         "Run": (decompose, submit, prompt),
         "Judge": (verify, evaluate, diff),
         "Look at results": (status, logs, show, report, workloads),
-        "Data": (data, pull),
+        "Data": (data, zoo, pull),
         "Deploy": (doctor,),
     }
 )

@@ -32,6 +32,7 @@ DECOMPOSER_SETTINGS = ("decomposer", "decomposer_on_failure", "rounds", "pass_en
         "kdrun submit --level 2 --dry-run",
         "kdrun submit --problem '*resnet*' --problem my_model.py",
         "kdrun submit --level 3 --set batch_size=1,8 --dtype fp32,bf16",
+        "kdrun submit --zoo timm --problem 'vit_*'",
         "kdrun submit --store s3://results/kdrun --run-id nightly",
     ),
 )
@@ -88,7 +89,10 @@ def _show_plan(previews: Any, as_json: bool) -> None:
 
 @click.command(
     cls=SettingsCommand,
-    settings=("set", "dtype", "data", "output", "mode", *DECOMPOSER_SETTINGS, *RUN_SETTINGS),
+    settings=(
+        *("set", "dtype", "data", "output", "mode", "unverified", "verify"),
+        *(*DECOMPOSER_SETTINGS, *RUN_SETTINGS),
+    ),
     epilog=examples(
         "kdrun decompose vit_block",
         "kdrun decompose my_model.py",

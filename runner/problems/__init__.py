@@ -9,6 +9,7 @@ from runner.problems.dataset import (
     fetch_dataset,
     find_dataset_level,
 )
+from runner.problems.input_language import InputExpression, parse_inputs
 from runner.problems.loading import (
     LoadedProblem,
     check_inputs,
@@ -20,6 +21,7 @@ from runner.problems.loading import (
 from runner.problems.nested_values import members, to_plain_containers
 from runner.problems.package_model import (
     find_problem,
+    problem_text,
     resolve_problem_file,
     suggest_init,
     write_target_problems,
@@ -28,6 +30,7 @@ from runner.problems.package_targets import is_target
 from runner.problems.packages import (
     imported_packages,
     is_checkout,
+    is_importable,
     package_identity,
     path_within_package,
 )
@@ -49,6 +52,7 @@ from runner.problems.selection import (
     select_problems,
 )
 from runner.problems.variants import (
+    FOLDER,
     ProblemVariant,
     VariantChoice,
     choose_variants,
@@ -60,10 +64,12 @@ from runner.problems.variants import (
 )
 
 __all__ = [
+    "FOLDER",
     "KERNELBENCH",
     "CheckReport",
     "DataRoot",
     "FetchReport",
+    "InputExpression",
     "LoadedProblem",
     "NamedLiterals",
     "Problem",
@@ -87,13 +93,16 @@ __all__ = [
     "identify_problem",
     "imported_packages",
     "is_checkout",
+    "is_importable",
     "is_out_of_memory",
     "is_target",
     "load_problem",
     "members",
     "package_identity",
+    "parse_inputs",
     "path_within_package",
     "problem_constants",
+    "problem_text",
     "read_problem",
     "read_variant",
     "resolve_problem_file",

@@ -8,7 +8,7 @@ the version of the package.
 import importlib
 import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +104,25 @@ def resolve_problem_file(
     return path
 
 
-def problem_text(target_text: str, init: str | None, inputs: str | None) -> str:
+def problem_text(
+    target_text: str,
+    init: str | None,
+    inputs: str | Sequence[InputExpression] | None,
+    title: str | None = None,
+) -> str:
     """Return the text of a problem file for `package.module:Class`.
 
     `init` is JSON; `inputs` is in the language of `--inputs`, or names a function that returns the
-    inputs. Without `inputs`, the target is a function that returns a model and its inputs.
+    inputs, or is already parsed. Without `inputs`, the target is a function that returns a model
+    and its inputs. The file's docstring begins with `title`, by default the target and the versions
+    of packages.
     """
     target = parse_target(target_text)
     arguments = parse_arguments(init) if init is not None else Arguments()
     input_source: list[InputExpression] | PackageTarget | None = None
-    if inputs is not None:
+    if inputs is not None and not isinstance(inputs, str):
+        input_source = list(inputs)
+    elif inputs is not None:
         input_source = (
             parse_target(inputs, "--inputs ") if is_target(inputs) else parse_inputs(inputs)
         )
@@ -131,7 +140,8 @@ def problem_text(target_text: str, init: str | None, inputs: str | None) -> str:
         body += _factory_input_functions(str(target), "_made()[1]")
     packages = package_identities(file.modules)
     identities = ", ".join(f"{package} {identity}" for package, identity in packages.items())
-    head = f'"""{target}{f" of {identities}" if identities else ""}, as kdrun takes it apart."""'
+    title = title or f"{target}{f' of {identities}' if identities else ''}"
+    head = f'"""{title}, as kdrun takes it apart."""'
     code = "\n".join([*body, "", "", "def get_init_inputs():", "    return []", ""])
     return "\n".join([head, "", *file.import_lines(code), "", "", code])
 

@@ -47,6 +47,10 @@ class RunOptions(Document):
     """Type of the device to verify on, or `auto`."""
     power: bool = False
     """Whether each kernel was also broken on purpose, to check that a comparison fails."""
+    verify: bool = True
+    """Whether decompositions are verified; if not, they end as `written`."""
+    unverified: bool = False
+    """Whether a decomposition that is too large to be verified ends as `written`."""
     decomposer: Decomposer | None = None
     """Absent if kdrun computes the decompositions; in a result: if kdrun computed this one."""
 
@@ -54,7 +58,7 @@ class RunOptions(Document):
         """Return whether a result that was made with `result_options` answers to these options.
 
         A decomposer's number of rounds and its environment variables are not compared: they do not
-        change what a pass means.
+        change what a pass means. Nor does what happens to decompositions that are not verified.
         """
         decomposer = self.decomposer
         if result_options.decomposer is None:
@@ -65,11 +69,24 @@ class RunOptions(Document):
             )
         return (
             is_same_decomposer
-            and self._without_decomposer() == result_options._without_decomposer()
+            and self._for_verdicts() == result_options._for_verdicts()
         )
 
-    def _without_decomposer(self) -> "RunOptions":
-        return self.model_copy(update={"decomposer": None})
+    def is_final(self, status: Status, result_options: "RunOptions") -> bool:
+        """Return whether a problem with this status need not be run again with these options.
+
+        A pass is final. A decomposition that was written without verification is so only where the
+        same was asked for.
+        """
+        if status == "written":
+            return (self.verify, self.unverified) == (
+                result_options.verify,
+                result_options.unverified,
+            )
+        return status == "passed"
+
+    def _for_verdicts(self) -> "RunOptions":
+        return self.model_copy(update={"decomposer": None, "verify": True, "unverified": False})
 
 
 class Round(Document):
@@ -174,6 +191,8 @@ class ProblemResult(ResultSummary):
         passed = self.status == "passed"
         if passed and (self.figures is None or not self.files or self.bitwise_equal is None):
             raise ValueError("passed without figures, files or a comparison")
+        if self.status == "written" and (self.figures is None or not self.files):
+            raise ValueError("written without figures or files")
         if passed == (self.reason is not None):
             raise ValueError(f"{self.status} with reason={self.reason!r}")
         if passed and self.stage is not None:

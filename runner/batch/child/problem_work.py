@@ -72,6 +72,8 @@ rows_of_all_formulas()  # Takes 0.15 s; done here, the fork server does it once 
 _PACKAGE = Path(__file__).parents[2]
 _COPIES_WHEN_APART = 3
 """Number of processes that hold the model while somebody else's directory is verified."""
+UNVERIFIED = "not verified, as --no-verify asks"
+"""Reason of a decomposition that was to be written only."""
 SMALL_OPERATIONS = 8
 """A problem without a source level and with at most this many operations counts as one fusion."""
 
@@ -152,7 +154,9 @@ def decompose(argument: str) -> str:
         with stages("capture"):
             graph = capture_graph(problem, mode=task.options.mode)
             memory_forecast = _forecast_from_estimate(problem, estimate_graph(graph))
-        if larger_request := request_more_memory(task, memory_forecast):
+        options = task.options
+        larger_request = request_more_memory(task, memory_forecast)
+        if options.verify and larger_request:
             return larger_request
         with stages("decompose"):
             tree = write_decomposition(
@@ -167,12 +171,18 @@ def decompose(argument: str) -> str:
             capture=metadata.capture,
             estimated_peak_bytes=metadata.estimated_peak_bytes,
         )
+        if not options.verify:
+            return FailureAnswer(
+                status="written", reason=UNVERIFIED, stage="verify", forecast=memory_forecast
+            )
         needed_bytes, _ = plan_memory(tree, task.most_memory_bytes, device)
         if needed_bytes > task.memory_bytes:
             may_fit = needed_bytes <= task.most_memory_bytes
+            shortage = describe_shortage(needed_bytes, task.most_memory_bytes)
+            is_kept = options.unverified and not may_fit
             return FailureAnswer(
-                status="too_large",
-                reason=describe_shortage(needed_bytes, task.most_memory_bytes),
+                status="written" if is_kept else "too_large",
+                reason=f"not verified: {shortage}" if is_kept else shortage,
                 stage="verify",
                 cause=FailureCause.OUT_OF_MEMORY if may_fit else None,
                 forecast=memory_forecast,

@@ -60,6 +60,14 @@ def select_decomposer(settings: Settings) -> Decomposer | None:
         if settings.decomposer_on_failure:
             raise UsageError("--decomposer-on-failure: no --decomposer", hint="name its command")
         return None
+    for flag, is_given in (
+        ("--no-verify", not settings.verify),
+        ("--unverified", settings.unverified),
+    ):
+        if is_given:
+            raise UsageError(
+                f"{flag}: what a --decomposer writes is always verified", hint="leave one out"
+            )
     if settings.address is None:
         program = shlex.split(settings.decomposer)[0]
         if "{" not in program and shutil.which(program, path=_search_path()) is None:

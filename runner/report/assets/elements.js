@@ -2,7 +2,7 @@
 
 let RUN = null;  // What the first view shows; main.js unpacks it.
 const LEVELS = ["model", "layer", "fusion", "kernel"];
-const STATUSES = ["passed", "failed", "error", "crashed", "too_large", "timeout", "cancelled"];
+const STATUSES = ["passed", "written", "failed", "error", "crashed", "too_large", "timeout", "cancelled"];
 const DTYPES = {
   float32: "fp32", float16: "fp16", bfloat16: "bf16", float64: "fp64", int64: "i64", int32: "i32",
 };

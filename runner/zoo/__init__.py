@@ -1,0 +1,29 @@
+"""Lists the models of installed packages by name, and writes a problem file for each.
+
+A zoo is one package: timm, torchvision, transformers, diffusers, or one that another package
+registers. Only the zoos that a command names are imported.
+"""
+
+from runner.zoo.problem_files import (
+    ZooOrigin,
+    read_zoo_origin,
+    select_models,
+    write_zoo_problems,
+)
+from runner.zoo.recipe import Recipe, Refusal, Zoo, ZooModel
+from runner.zoo.registry import ZooListing, list_zoo, list_zoos, open_zoo
+
+__all__ = [
+    "Recipe",
+    "Refusal",
+    "Zoo",
+    "ZooListing",
+    "ZooModel",
+    "ZooOrigin",
+    "list_zoo",
+    "list_zoos",
+    "open_zoo",
+    "read_zoo_origin",
+    "select_models",
+    "write_zoo_problems",
+]

@@ -1,0 +1,129 @@
+"""Selects models of zoos by name or glob, and writes a problem file for each.
+
+The file imports the package alone. Its last line says which zoo, family and model it is of.
+"""
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from runner.errors import StoreError, UsageError, suggest_names
+from runner.problems import FOLDER, problem_text
+from runner.untrusted_files import read_file
+from runner.zoo.recipe import Recipe, Refusal, ZooModel
+from runner.zoo.registry import list_zoo, open_zoo, zoo_version
+
+MARK = "# zoo: "
+
+
+class ZooOrigin(BaseModel):
+    """Says which model of which package a problem file builds; its last line, as JSON."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    package: str
+    family: str
+    model: str
+    version: str
+    """Version of the package that the file was written for."""
+
+
+def read_zoo_origin(path: Path) -> ZooOrigin | None:
+    """Return the zoo, family and model of a problem file; None for any other file."""
+    with suppress(OSError, ValidationError):
+        for line in reversed(read_file(path).decode("utf-8", "replace").splitlines()):
+            if line.startswith(MARK):
+                return ZooOrigin.model_validate_json(line.removeprefix(MARK))
+    return None
+
+
+def write_zoo_problems(
+    zoos: Iterable[str],
+    patterns: Sequence[str],
+    output: Path,
+    start: int = 0,
+    count: int | None = None,
+) -> list[Path]:
+    """Write the problem files of the selected models of zoos; return their paths.
+
+    Without patterns, all models are selected. `start` and `count` cut from the selection, which is
+    sorted by package and name.
+
+    Raises:
+        UsageError: there is no such zoo, its package cannot be imported, or nothing matches.
+        StoreError: a file cannot be written.
+    """
+    versions = {zoo: zoo_version(zoo) for zoo in zoos}
+    listed = {zoo: list_zoo(zoo).models for zoo in sorted(versions)}
+    selected = select_models(listed, patterns)
+    if start >= len(selected):
+        raise UsageError(f"--start {start} is past the end: {len(selected)} models selected")
+    return [
+        _write_file(zoo, model, versions[zoo], output)
+        for zoo, model in selected[start : None if count is None else start + count]
+    ]
+
+
+def select_models(
+    listed: Mapping[str, Sequence[ZooModel]], patterns: Sequence[str]
+) -> list[tuple[str, ZooModel]]:
+    """Return zoo and model of all models that match a name or glob, in any case; all without any.
+
+    Raises:
+        UsageError: a pattern matches nothing.
+    """
+    if not patterns:
+        return [(zoo, model) for zoo, models in listed.items() for model in models]
+    matches = {
+        pattern: {
+            (zoo, model)
+            for zoo, models in listed.items()
+            for model in models
+            if fnmatch.fnmatchcase(model.name.lower(), pattern.lower())
+        }
+        for pattern in patterns
+    }
+    for pattern, matched in matches.items():
+        if not matched:
+            names = [model.name for models in listed.values() for model in models]
+            raise UsageError(
+                f"--problem {pattern}: matches no model of {', '.join(listed)}",
+                hint=suggest_names(pattern, names),
+            )
+    return sorted(set().union(*matches.values()), key=lambda pair: (pair[0], pair[1].name))
+
+
+def _write_file(zoo: str, model: ZooModel, version: str, output: Path) -> Path:
+    origin = ZooOrigin(package=zoo, family=model.family, model=model.name, version=version)
+    try:
+        recipe = open_zoo(zoo).find_recipe(model.name)
+    except Exception as error:  # the package's own code
+        recipe = Refusal(f"{type(error).__name__}: {' '.join(str(error).split())}")
+    text = f"{_text(recipe, origin)}\n\n{MARK}{origin.model_dump_json()}\n"
+    path = output / FOLDER / zoo / f"{zoo}_{re.sub(r'[^A-Za-z0-9_]', '_', model.name)}.py"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path
+
+
+def _text(recipe: Recipe | Refusal, origin: ZooOrigin) -> str:
+    title = f"{origin.model} of {origin.package} {origin.version}"
+    if isinstance(recipe, Recipe):
+        return problem_text(recipe.target, recipe.init, recipe.inputs, title).rstrip("\n")
+    return "\n".join(
+        [
+            f'"""{title}, which cannot be built offline."""',
+            *("", "from torch import nn", "", "", "class Model(nn.Module):"),
+            *("    def __init__(self):", "        super().__init__()"),
+            f"        raise RuntimeError({recipe.reason!r})",
+            *("", "", "def get_inputs():", "    return []"),
+            *("", "", "def get_init_inputs():", "    return []"),
+        ]
+    )
