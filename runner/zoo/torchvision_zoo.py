@@ -41,8 +41,8 @@ def find_recipe(name: str) -> Recipe | Refusal:
 def _find_inputs(name: str, family: str, weights: Any) -> str | Sequence[InputExpression] | None:
     task, _, _ = family.rpartition(".")
     if task == "detection":
-        size = next((s for s in (300, 320) if str(s) in name), _DETECTION_SIZE)
-        return [InputExpression(None, f"[torch.rand(3, {size}, {size})]")]
+        side = next((s for s in (300, 320) if str(s) in name), _DETECTION_SIZE)
+        return [InputExpression(None, f"[torch.rand(3, {side}, {side})]")]
     if task == "segmentation":
         return f"float32[1,3,{_SEGMENTATION_SIZE},{_SEGMENTATION_SIZE}]"
     if task == "optical_flow":

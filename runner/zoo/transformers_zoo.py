@@ -107,7 +107,7 @@ def _parts(config: Any) -> list[Any]:
 
 
 def _find_value(config: Any, *names: str) -> Any:
-    """Return the first attribute of the configuration or its parts that is set; None without any."""
+    """Return the first attribute that the configuration or one of its parts sets, or None."""
     for part in _parts(config):
         for name in names:
             if (value := getattr(part, name, None)) is not None:
@@ -148,7 +148,7 @@ def _pixels(config: Any) -> str | None:
 
 
 def _spectrogram(config: Any) -> str | None:
-    """Return log-mel features: channels first where positions are counted after two convolutions."""
+    """Return log-mel features; channels come first where two convolutions halve the frames."""
     if (positions := _find_value(config, "max_source_positions")) and (
         mels := _find_value(config, "num_mel_bins")
     ):

@@ -31,6 +31,8 @@ from runner.torch_internals import (
 
 LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
+LARGEST_REPLAY = 1 << 20
+"""Most numbers in a tensor that is computed for real, because the author's code reads one of it."""
 _DIGITS = range(3, 10)
 _IGNORED_KEYWORDS = {"device", "layout", "pin_memory", "generator", "non_blocking"}
 
@@ -116,6 +118,10 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func is torch.ops.aten.lift_fresh.default:
             literal = tensor_literal(args[0], self._longest)
             self._literals.setdefault(storage_of(args[0]), literal)
+        if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):
+            number = self._read_number(args[0])
+            if number is not None:
+                return number
         out = func(*args, **(kwargs or {}))
         self.calls.append((func, args, kwargs or {}, out, current_origin()))
         return out
@@ -135,6 +141,49 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Return None if a part of it comes from elsewhere, or if there are more than LONGEST_RECIPE
         calls.
         """
+        calls = self._select_calls(tensor)
+        if calls is None:
+            return None
+        try:
+            return _write_recipe(calls, tensor, self._literals)
+        except (TypeError, KeyError):
+            return None
+
+    def _read_number(self, tensor: FakeTensor) -> Any:
+        """Return the number in a fake tensor, from the calls that made it, as `item()` returns it.
+
+        Return None if it is random, comes from elsewhere, or needs a large tensor. Authors read the
+        rates of stochastic depth like this: `[x.item() for x in torch.linspace(0, rate, depth)]`.
+        """
+        calls = self._select_calls(tensor) if tensor.constant is None else None
+        if not calls:
+            return None
+        real: dict[int, torch.Tensor] = {}
+
+        def replace(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return value if not isinstance(value, FakeTensor) else real[id(value)]
+            if isinstance(value, list | tuple):
+                return type(value)(map(replace, value))
+            return value
+
+        for func, args, kwargs, out, _ in calls:
+            outputs = _tensors(out)
+            is_random = torch.Tag.nondeterministic_seeded in func.tags
+            if is_random or any(t.numel() > LARGEST_REPLAY or t.is_meta for t in outputs):
+                return None
+            try:
+                arguments = replace(args), {key: replace(item) for key, item in kwargs.items()}
+            except (KeyError, TypeError):
+                return None
+            with without_modes():
+                results = func(*arguments[0], **arguments[1])
+            real.update(zip(map(id, outputs), _tensors(results), strict=True))
+        with without_modes():
+            return real[id(tensor)].item() if id(tensor) in real else None
+
+    def _select_calls(self, tensor: torch.Tensor) -> list[Any] | None:
+        """Return the calls that make a tensor, in order; None if they are too many."""
         self._index()
         queue = [storage_of(tensor)]
         visited = set(queue)
@@ -150,10 +199,7 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 for storage in {storage_of(t) for t in _tensors((args, kwargs))} - visited:
                     visited.add(storage)
                     queue.append(storage)
-        try:
-            return _write_recipe([self.calls[i] for i in sorted(selected)], tensor, self._literals)
-        except (TypeError, KeyError):
-            return None
+        return [self.calls[i] for i in sorted(selected)]
 
 
 def _write_recipe(
