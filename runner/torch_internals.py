@@ -236,6 +236,29 @@ def accept_numpy_scalars() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def draw_fake_weights() -> Iterator[None]:
+    """Let `nn.init.trunc_normal_` fill fake weights.
+
+    Since PyTorch 2.13 it draws again until no value is outside of the bounds, which reads values.
+    """
+    original = torch.nn.init._no_grad_trunc_normal_
+
+    def draw(
+        tensor: torch.Tensor, mean: float, std: float, a: float, b: float, generator: Any = None
+    ) -> torch.Tensor:
+        if not isinstance(tensor, FakeTensor):
+            return original(tensor, mean, std, a, b, generator)
+        with torch.no_grad():
+            return tensor.normal_(mean, std, generator=generator).clamp_(a, b)
+
+    torch.nn.init._no_grad_trunc_normal_ = draw
+    try:
+        yield
+    finally:
+        torch.nn.init._no_grad_trunc_normal_ = original
+
+
+@contextlib.contextmanager
 def convert_fake_weights() -> Iterator[None]:
     """Let `Module.to(dtype)` convert fake weights that something else still refers to.
 

@@ -1,7 +1,8 @@
 """Lists the models of transformers: each architecture in its default configuration.
 
 A language model has its head (`LlamaForCausalLM`), an encoder-decoder both of its sides; of any
-other architecture it is the class that `AutoModel` builds.
+other architecture it is the class that `AutoModel` builds. Sequences are full, so that no padding
+mask is given: transformers reads a mask's values, and drops one that masks nothing.
 """
 
 import inspect
@@ -68,7 +69,12 @@ def _class_names() -> Mapping[str, str]:
         for model_type, name in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items()
         if model_type not in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     }
-    chosen = {**bases, **auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES, **causal}
+    chosen = {
+        **bases,
+        **causal,
+        **auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
+        **auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    }
     return {
         model_type: name if isinstance(name, str) else name[0]
         for model_type, name in chosen.items()
@@ -76,7 +82,7 @@ def _class_names() -> Mapping[str, str]:
 
 
 def _find_called_parameters(model_class: Any, config: Any) -> list[str]:
-    """Return the parameters of forward() that are given: required ones, the main ones, masks."""
+    """Return the parameters of forward() that are given: the required and the main ones."""
     parameters = inspect.signature(model_class.forward).parameters
     named = [
         parameter
@@ -86,18 +92,13 @@ def _find_called_parameters(model_class: Any, config: Any) -> list[str]:
     wanted = {p.name for p in named if p.default is p.empty}
     main = model_class.main_input_name
     wanted.add(main)
-    if main == "input_ids":
-        wanted.add("attention_mask")
-        if _has_part(config, "vision_config") and not hasattr(config, "image_token_id"):
-            wanted.add("pixel_values")
+    reads_images = getattr(config, "vision_config", None) is not None
+    if main == "input_ids" and reads_images and not hasattr(config, "image_token_id"):
+        wanted.add("pixel_values")  # both sides of a contrastive model, such as CLIP
     if getattr(config, "is_encoder_decoder", False):
-        wanted |= {"decoder_input_ids", "decoder_attention_mask"}
+        wanted.add("decoder_input_ids")
     wanted.add("use_cache")
     return [parameter.name for parameter in named if parameter.name in wanted]
-
-
-def _has_part(config: Any, name: str) -> bool:
-    return getattr(config, name, None) is not None
 
 
 def _parts(config: Any) -> list[Any]:
@@ -189,7 +190,6 @@ _INPUT_RULES: Mapping[str, Callable[[Any], str | None]] = {
     "input_ids": _ids,
     "attention_mask": _mask,
     "decoder_input_ids": _decoder_ids,
-    "decoder_attention_mask": _mask,
     "pixel_values": _pixels,
     "pixel_values_videos": _pixels,
     "input_features": _spectrogram,

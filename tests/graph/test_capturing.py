@@ -37,15 +37,47 @@ def test_tensors_that_are_written_as_numbers_need_no_other_rung(program: Program
     assert graph.capture == "fake"
 
 
-def test_a_model_that_reads_numbers_while_it_is_built_gets_real_parameters(
+def test_numbers_that_are_computed_while_a_model_is_built_need_no_real_parameters(
     program: Program,
 ) -> None:
     graph = program(
         "for rate in self.rates:\n    x = x * (1 - rate)\nreturn x",
         init="self.rates = [r.item() for r in torch.linspace(0, 0.5, 3)]",
     )
-    assert graph.capture == "real_parameters"
+    assert graph.capture == "fake"
     assert [op.arg("other") for op in graph.operations] == [1.0, 0.75, 0.5]
+
+
+def test_a_random_number_that_is_read_while_a_model_is_built_gets_real_parameters(
+    program: Program,
+) -> None:
+    graph = program("return x * self.scale", init="self.scale = torch.rand(2)[1].item()")
+    assert graph.capture == "real_parameters"
+
+
+def test_forward_may_read_what_depends_on_no_input_and_no_weight(program: Program) -> None:
+    graph = program(
+        "places = torch.arange(8).view(1, -1)\n"
+        "begins_anew = (places.diff(dim=-1) != 1).any()\n"
+        "return x.cos() if begins_anew else x.sin()"
+    )
+    assert (graph.capture, graph.specialisations) == ("fake", ())
+    assert "sin" in [op.name for op in graph.operations]
+
+
+def test_a_lazy_dict_of_a_package_is_not_read(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site-packages" / "lazy_tables"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "class Lazy(dict):\n    def __getitem__(self, key):\n        raise ImportError(key)\n"
+        "TABLE = Lazy()\n"
+        "def fill():\n    dict.__setitem__(TABLE, 'a', 1)\n"
+    )
+    monkeypatch.syspath_prepend(str(package.parent))
+    problem = write("return x + 1", init="import lazy_tables\nlazy_tables.fill()")
+    assert capture(problem).capture == "fake"
 
 
 def test_a_table_that_an_object_keeps_of_a_trace_is_not_the_authors_error(program: Program) -> None:
@@ -82,7 +114,7 @@ def test_a_state_that_a_concrete_trace_replaces_is_known_by_its_attribute(progra
 
 def test_numbers_read_from_constants_specialise_nothing(program: Program) -> None:
     graph = program("mask = torch.arange(4) > 1\nreturn x if mask.all() else x.relu()")
-    assert (graph.capture, graph.specialisations) == ("concrete", ())
+    assert (graph.capture, graph.specialisations) == ("fake", ())
     assert [op.name for op in graph.operations] == ["relu"]
 
 

@@ -50,6 +50,7 @@ from runner.torch_internals import (
     accept_numpy_scalars,
     allow_argument_mod,
     convert_fake_weights,
+    draw_fake_weights,
 )
 
 _LONGEST_INPUT = 4096
@@ -196,7 +197,7 @@ def _reason(problem: Problem, error: Exception) -> tuple[str, int | None]:
 
 def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
     model_recorder, inputs_recorder = ProvenanceRecorder(), ProvenanceRecorder(_LONGEST_INPUT)
-    with tensor_mode, convert_fake_weights():
+    with tensor_mode, convert_fake_weights(), draw_fake_weights():
         seed(0)
         loaded = load_problem(problem)
         seed(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -15,16 +15,23 @@ from runner.torch_internals import SUPPORTED_NODES, GetAttrKey, register_pytree_
 
 @contextlib.contextmanager
 def register_containers(
-    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    model: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    forward_mode: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
 ) -> Iterator[None]:
-    """Make the inputs' classes known as containers of tensors; let forward return plain results."""
+    """Make the inputs' classes known as containers of tensors; let forward return plain results.
+
+    Each call of forward() runs in a new context that `forward_mode` returns.
+    """
     for value in (*args, *kwargs.values()):
         _register_class(value)
     forward = model.forward
 
     @functools.wraps(forward)
     def plain_forward(*args: Any, **kwargs: Any) -> Any:
-        return to_plain_containers(forward(*args, **kwargs))
+        with forward_mode():
+            return to_plain_containers(forward(*args, **kwargs))
 
     model.forward = plain_forward
     try:

@@ -7,6 +7,7 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -70,7 +71,8 @@ def silence_torch_logs() -> Iterator[None]:
 
 def export(built: BuiltProblem) -> TracedProgram:
     """Trace the forward with torch.export."""
-    containers = register_containers(built.model, built.args, built.kwargs)
+    recorder = partial(ProvenanceRecorder, keeps_origins=False)
+    containers = register_containers(built.model, built.args, built.kwargs, recorder)
     with (
         skip_unrolling(),
         hide_tracing(),

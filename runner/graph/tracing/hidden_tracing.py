@@ -108,9 +108,10 @@ def forget_cached_tensors() -> Iterator[None]:
     """Clear caches at the end, so that a library never reads a traced tensor from its cache again.
 
     Caches are `functools.lru_cache` and dicts in a module or class. Real tensors that a package
-    made while it was first imported stay.
+    made while it was first imported stay. Methods of `dict` read them, because those of a subclass
+    may import a whole package for each key.
     """
-    saved = [(contents, {*contents}) for contents in _dicts()]
+    saved = [(contents, {*dict.keys(contents)}) for contents in _dicts()]
     known_ids = {id(contents) for contents, _ in saved}
     try:
         yield
@@ -121,13 +122,13 @@ def forget_cached_tensors() -> Iterator[None]:
                 if module.partition(".")[0] not in _CACHES_NO_TENSORS:
                     function.cache_clear()
         for contents, keys in saved:
-            for key in [
-                key for key in contents if key not in keys and _holds_tensor(contents[key])
-            ]:
-                del contents[key]
+            for key, value in [*dict.items(contents)]:
+                if key not in keys and _holds_tensor(value):
+                    del contents[key]
         for contents in [contents for contents in _dicts() if id(contents) not in known_ids]:
-            for key in [key for key in contents if _holds_tensor(contents[key], FakeTensor)]:
-                del contents[key]
+            for key, value in [*dict.items(contents)]:
+                if _holds_tensor(value, FakeTensor):
+                    del contents[key]
 
 
 def _dicts() -> Iterator[dict[Any, Any]]:
@@ -142,7 +143,7 @@ def _dicts() -> Iterator[dict[Any, Any]]:
 
 
 def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> bool:
-    contents = [*value.values()] if isinstance(value, dict) else value
+    contents = [*dict.values(value)] if isinstance(value, dict) else value
     return any(
         isinstance(item, kind)
         for item in (contents if isinstance(contents, list | tuple) else [contents])

@@ -97,10 +97,15 @@ def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Records each operator call; used around the author's `__init__` and `get_inputs()`."""
+    """Records each operator call; used around the author's `__init__` and `get_inputs()`.
 
-    def __init__(self, longest: int = LONGEST_LITERAL) -> None:
+    Around a forward on fake tensors, it lets the author's code read numbers that depend on no input
+    and no weight: whether positions from `torch.arange` begin anew, whether a mask of ones has a 0.
+    """
+
+    def __init__(self, longest: int = LONGEST_LITERAL, *, keeps_origins: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._keeps_origins = keeps_origins
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
         self._longest = longest
         self._literals: dict[int, str | None] = {}
@@ -123,7 +128,8 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if number is not None:
                 return number
         out = func(*args, **(kwargs or {}))
-        self.calls.append((func, args, kwargs or {}, out, current_origin()))
+        origin = current_origin() if self._keeps_origins else None
+        self.calls.append((func, args, kwargs or {}, out, origin))
         return out
 
     def _index(self) -> None:
