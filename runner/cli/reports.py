@@ -17,6 +17,7 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
+from runner.errors import UsageError
 from runner.quantities import pluralize
 
 UNCUT_WIDTH = 10_000
@@ -118,6 +119,7 @@ def report(
         "kdrun workloads output",
         "kdrun workloads nightly --operation conv2d --measure",
         "kdrun workloads output --level-of fusion --export mine",
+        "kdrun workloads output --census --against last_month.json",
     ),
 )
 @click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
@@ -148,6 +150,16 @@ def report(
     is_flag=True,
     help="Show families: one operation at any size; with --operation, their shapes too.",
 )
+@click.option(
+    "--census",
+    is_flag=True,
+    help="Count the kernels by package and family of their models, and how few are how much.",
+)
+@click.option(
+    "--against",
+    metavar="RUN|DIR|FILE",
+    help="With --census: another one, or the file of its --json, to compare with.",
+)
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
 @click.option(
     "--parquet",
@@ -174,6 +186,8 @@ def workloads(
     operation: tuple[str, ...],
     first: int | None,
     families: bool,
+    census: bool,
+    against: str | None,
     measure: bool,
     parquet: Path | None,
     exported: Path | None,
@@ -192,6 +206,21 @@ def workloads(
     from runner.report.measurements import keep_measurements
 
     settings = settings_from(flags, config)
+    if census or against is not None:
+        others = {
+            "--level-of": level != "kernel",
+            "--by": by,
+            "--operation": operation,
+            "--families": families,
+            "--measure": measure,
+            "--export": exported,
+        }
+        if against is not None and not census:
+            raise UsageError("--against compares a census", hint="give --census too")
+        for flag, is_given in others.items():
+            if is_given:
+                raise UsageError(f"--census counts all kernels; {flag} does not go with it")
+        return _show_census(what, settings, against, first, parquet, as_json)
     with stored_subject.open_subject(what, settings) as subject:
         catalogue = catalogues.sort_catalogue(
             catalogues.collect_workloads(subject, level), by or "flops"
@@ -215,7 +244,7 @@ def workloads(
     if parquet is not None:
         from runner.report import parquet as parquets
 
-        parquets.write_parquet(chosen, parquet)
+        parquets.write_parquet(catalogues.to_rows(chosen), parquet)
         click.echo(f"{parquet}: {pluralize(len(chosen), 'workload')}", err=True)
     if as_json:
         click.echo(catalogue.model_copy(update={"workloads": chosen}).to_json(), nl=False)
@@ -225,6 +254,42 @@ def workloads(
     else:
         catalogue_text.show_workloads(catalogue, chosen, first or DEFAULT_WORKLOADS, new_console())
     return 0
+
+
+def _show_census(
+    what: str,
+    settings: Any,
+    against: str | None,
+    first: int | None,
+    parquet: Path | None,
+    as_json: bool,
+) -> int:
+    from runner.report.census_text import show_census
+
+    earlier = None if against is None else _open_census(against, settings)
+    census = _open_census(what, settings, earlier)
+    if parquet is not None:
+        from runner.report import parquet as parquets
+
+        parquets.write_parquet([row.model_dump() for row in census.rows], parquet)
+        click.echo(f"{parquet}: {pluralize(census.workloads, 'workload')}", err=True)
+    if as_json:
+        click.echo(census.to_json(), nl=False)
+    else:
+        show_census(census, first or DEFAULT_WORKLOADS, new_console())
+    return 0
+
+
+def _open_census(what: str, settings: Any, earlier: Any = None) -> Any:
+    """Return the census in a JSON file, or that of a run or directory."""
+    from runner.report import catalogue as catalogues
+    from runner.report import census as censuses
+    from runner.report import stored_subject
+
+    if Path(what).is_file():
+        return censuses.read_census(Path(what))
+    with stored_subject.open_subject(what, settings) as subject:
+        return censuses.take_census(catalogues.collect_workloads(subject), subject, earlier)
 
 
 def _measure_workloads(

@@ -1,14 +1,14 @@
-"""Writes the catalogue as a Parquet file; the only module that imports pyarrow."""
+"""Writes a catalogue or census as a Parquet file; the only module that imports pyarrow."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from runner.errors import UsageError, unwritable_error
-from runner.report.catalogue import CatalogueWorkload, to_rows
 
 
-def write_parquet(workloads: Sequence[CatalogueWorkload], path: Path) -> None:
-    """Write one row for each workload; its uses are a list of records.
+def write_parquet(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write a record for each workload.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -23,6 +23,6 @@ def write_parquet(workloads: Sequence[CatalogueWorkload], path: Path) -> None:
         ) from None
     try:
         with path.open("wb") as file:
-            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(to_rows(workloads)), file)
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), file)
     except OSError as error:
         raise unwritable_error(path, error, "--parquet") from error
