@@ -236,6 +236,31 @@ def accept_numpy_scalars() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def accept_grouped_dtypes() -> Iterator[None]:
+    """Let `grouped_mm` take fake tensors of any dtype, as it does real ones on a CPU.
+
+    PyTorch's rule for its result on fake tensors accepts bfloat16 alone, as the kernel for CUDA.
+    """
+    import torch._meta_registrations as rules
+
+    original = rules._meta_grouped_mm_common
+
+    def infer(mat_a: Any, mat_b: Any, scale_a: Any, scale_b: Any, *args: Any, **kwargs: Any) -> Any:
+        if scale_a is not None or mat_a.dtype == torch.bfloat16 or mat_a.dtype != mat_b.dtype:
+            return original(mat_a, mat_b, scale_a, scale_b, *args, **kwargs)
+        out_dtype = kwargs.get("out_dtype") or mat_a.dtype
+        return rules._create_grouped_mm_output_tensor(  # type: ignore[no-untyped-call]
+            mat_a, mat_b, kwargs.get("offs"), out_dtype
+        )
+
+    rules._meta_grouped_mm_common = infer
+    try:
+        yield
+    finally:
+        rules._meta_grouped_mm_common = original
+
+
+@contextlib.contextmanager
 def draw_fake_weights() -> Iterator[None]:
     """Let `nn.init.trunc_normal_` fill fake weights.
 

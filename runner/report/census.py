@@ -4,6 +4,7 @@ A census is a catalogue with the packages and families that its models come from
 workloads make up how much, and which differ only in batch, sequence or image size.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from runner.report.subject import Subject
 from runner.store.result import Document
 from runner.zoo import read_zoo_origin
 
+LONGEST_REASON = 120
+"""Characters of a reason that are compared, to count how many problems share it."""
 FILES = "files"
 """Package of models that come from no zoo: their family is the problem's own name."""
 
@@ -62,7 +65,17 @@ class CensusPackage(CensusPart):
     families: int
 
 
-class Comparison(Document):
+class CountedReason(Document):
+    """A reason that problems share, with their number; sizes in it are replaced by N."""
+
+    status: str
+    reason: str
+    count: int
+    example: str
+    """Label of one of the problems."""
+
+
+class CensusComparison(Document):
     """Says what another census lacks, and what only it has."""
 
     title: str
@@ -94,7 +107,9 @@ class Census(Document):
     bytes_curve: list[Point]
     models_curve: list[Point]
     """How few workloads, the most common first, make up which share of all instances."""
-    against: Comparison | None = None
+    reasons: list[CountedReason]
+    """Why problems neither passed nor were written, the most frequent reason first."""
+    against: CensusComparison | None = None
     notes: list[str] = Field(default_factory=list)
     rows: list[CensusWorkload]
     """Workloads, those with the largest share of the FLOPs first."""
@@ -153,6 +168,7 @@ def take_census(catalogue: Catalogue, subject: Subject, earlier: Census | None =
         groups=len({row.group for row in rows}),
         in_one_model=sum(row.models == 1 for row in rows),
         statuses=dict(statuses),
+        reasons=_count_reasons(subject),
         packages=_sum_packages(uses, catalogue),
         families=_sum_parts(
             uses, catalogue, lambda use: f"{use.origin.package}/{use.origin.family}"
@@ -182,6 +198,20 @@ def read_census(path: Path) -> Census:
         raise UsageError(
             f"{path}: no census", hint="`kdrun workloads RUN --census --json` writes one"
         ) from None
+
+
+def _count_reasons(subject: Subject) -> list[CountedReason]:
+    labels: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for problem in subject.problems:
+        row = problem.row
+        if row.status not in ("passed", "written"):
+            reason = re.sub(r"\d[\d.,]*", "N", row.reason or "unknown")
+            labels[row.status, reason[:LONGEST_REASON]].append(row.label)
+    reasons = [
+        CountedReason(status=status, reason=reason, count=len(members), example=members[0])
+        for (status, reason), members in labels.items()
+    ]
+    return sorted(reasons, key=lambda reason: (-reason.count, reason.status, reason.reason))
 
 
 def _find_origins(subject: Subject) -> Mapping[str, _ModelOrigin]:
@@ -277,9 +307,9 @@ def _curve(shares: Iterable[float]) -> list[Point]:
     return curve(list(accumulate(sorted(shares, reverse=True))))
 
 
-def _compare(rows: Sequence[CensusWorkload], earlier: Census) -> Comparison:
+def _compare(rows: Sequence[CensusWorkload], earlier: Census) -> CensusComparison:
     ids, earlier_ids = {row.id for row in rows}, {row.id for row in earlier.rows}
-    return Comparison(
+    return CensusComparison(
         title=earlier.title,
         common=len(ids & earlier_ids),
         new=len(ids - earlier_ids),

@@ -29,6 +29,9 @@ def show_census(census: Census, shown: int, console: Console) -> None:
         )
     console.print(table)
     console.print()
+    for reason in census.reasons[:shown]:
+        line = f"{reason.count} {reason.status}: {reason.reason} ({reason.example})"
+        console.print(line, soft_wrap=True)
     for line in summary_lines(census):
         console.print(line, soft_wrap=True)
     for note in census.notes:

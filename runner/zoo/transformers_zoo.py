@@ -124,13 +124,20 @@ def _ids(config: Any) -> str | None:
     vocabulary = getattr(config.get_text_config(), "vocab_size", None) or _find_value(
         config, "vocab_size"
     )
-    return f"int64[1,{SEQUENCE}]<{vocabulary}" if isinstance(vocabulary, int) else None
+    return _tokens(config.get_text_config(), vocabulary)
+
+
+def _tokens(config: Any, vocabulary: object) -> str | None:
+    """Return token ids: SEQUENCE of them, or as many as there are positions."""
+    positions = getattr(config, "max_position_embeddings", None)
+    length = min(SEQUENCE, positions) if isinstance(positions, int) else SEQUENCE
+    return f"int64[1,{length}]<{vocabulary}" if isinstance(vocabulary, int) else None
 
 
 def _decoder_ids(config: Any) -> str | None:
     decoder = config.get_text_config(decoder=True)
     vocabulary = getattr(decoder, "vocab_size", None)
-    return f"int64[1,{SEQUENCE}]<{vocabulary}" if isinstance(vocabulary, int) else _ids(config)
+    return _tokens(decoder, vocabulary) or _ids(config)
 
 
 def _mask(config: Any) -> str | None:

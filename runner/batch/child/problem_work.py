@@ -387,6 +387,7 @@ def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
             reason = (
                 f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stage!r}"
                 + describe_largest_node(task.most_memory_bytes)
+                + "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
             )
         else:
             reason = _describe_defect(error, stage)

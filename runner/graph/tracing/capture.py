@@ -47,6 +47,7 @@ from runner.problems import (
 )
 from runner.torch_internals import (
     FakeTensorMode,
+    accept_grouped_dtypes,
     accept_numpy_scalars,
     allow_argument_mod,
     convert_fake_weights,
@@ -88,14 +89,21 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             ):
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensor_mode())
-                with silence_torch_logs(), allow_argument_mod(), accept_numpy_scalars():
+                with (
+                    silence_torch_logs(),
+                    allow_argument_mod(),
+                    accept_numpy_scalars(),
+                    accept_grouped_dtypes(),
+                ):
                     with restore_attributes(built.model):
                         traced = tracer(built)
                     if tracer is export:
                         rebuild = partial(_build, problem, mode) if strategy == "fake" else None
                         note_placement(built, traced, rebuild)
                 return convert(problem, built, traced, strategy, mode)
-        except MemoryError:
+        except MemoryError as error:
+            if errors:
+                error.add_note(f"it needs memory because {_reason(problem, errors[0])}")
             raise
         except ProblemError as error:
             if strategy != "fake":
@@ -150,6 +158,7 @@ def capture_object(
                     silence_torch_logs(),
                     allow_argument_mod(),
                     accept_numpy_scalars(),
+                    accept_grouped_dtypes(),
                 ):
                     warnings.simplefilter("ignore")
                     traced = tracer(built)
