@@ -19,8 +19,13 @@ import runner
 from runner.config import load_settings
 from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import collect_workloads
-from runner.report.census import Census, CensusPart, read_census, take_census
-from runner.report.census_text import describe_curve
+from runner.report.census import (
+    Census,
+    CensusPart,
+    describe_curve,
+    read_census,
+    take_census,
+)
 from runner.report.stored_subject import open_subject
 
 HERE = Path(__file__).parent
@@ -112,7 +117,7 @@ Each model counts once, however large it is, so a few large models have most of 
 | models | status | reason, with sizes as N |
 | --- | --- | --- |
 {reasons}
-"""
+"""  # noqa: E501
 
 
 def rows_of_packages(census: Census) -> str:

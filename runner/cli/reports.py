@@ -206,7 +206,9 @@ def workloads(
     from runner.report.measurements import keep_measurements
 
     settings = settings_from(flags, config)
-    if census or against is not None:
+    if against is not None and not census:
+        raise UsageError("--against compares a census", hint="give --census too")
+    if census:
         others = {
             "--level-of": level != "kernel",
             "--by": by,
@@ -215,11 +217,11 @@ def workloads(
             "--measure": measure,
             "--export": exported,
         }
-        if against is not None and not census:
-            raise UsageError("--against compares a census", hint="give --census too")
         for flag, is_given in others.items():
             if is_given:
-                raise UsageError(f"--census counts all kernels; {flag} does not go with it")
+                raise UsageError(
+                    f"{flag}: a census counts all kernels", hint="leave out one of the two"
+                )
         return _show_census(what, settings, against, first, parquet, as_json)
     with stored_subject.open_subject(what, settings) as subject:
         catalogue = catalogues.sort_catalogue(
@@ -264,7 +266,7 @@ def _show_census(
     parquet: Path | None,
     as_json: bool,
 ) -> int:
-    from runner.report.census_text import show_census
+    from runner.report import census as censuses
 
     earlier = None if against is None else _open_census(against, settings)
     census = _open_census(what, settings, earlier)
@@ -276,7 +278,7 @@ def _show_census(
     if as_json:
         click.echo(census.to_json(), nl=False)
     else:
-        show_census(census, first or DEFAULT_WORKLOADS, new_console())
+        censuses.show_census(census, first or DEFAULT_WORKLOADS, new_console())
     return 0
 
 

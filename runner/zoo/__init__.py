@@ -10,11 +10,11 @@ from runner.zoo.problem_files import (
     select_models,
     write_zoo_problems,
 )
-from runner.zoo.recipe import Recipe, Refusal, Zoo, ZooModel
+from runner.zoo.recipe import ModelRecipe, Refusal, Zoo, ZooModel
 from runner.zoo.registry import ZooListing, list_zoo, list_zoos, open_zoo
 
 __all__ = [
-    "Recipe",
+    "ModelRecipe",
     "Refusal",
     "Zoo",
     "ZooListing",

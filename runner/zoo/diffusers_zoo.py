@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from runner.zoo.recipe import Recipe, Refusal, ZooModel
+from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 
 _IMAGE = "float32[1,{in_channels},256,256]"
 _VIDEO = "float32[1,{in_channels},9,256,256]"
@@ -122,7 +122,7 @@ def list_models() -> Sequence[ZooModel]:
     return models
 
 
-def find_recipe(name: str) -> Recipe | Refusal:
+def find_recipe(name: str) -> ModelRecipe | Refusal:
     """Return the class without arguments, and the inputs that the table has for it."""
     import diffusers
 
@@ -133,5 +133,5 @@ def find_recipe(name: str) -> Recipe | Refusal:
         return Refusal(f"has no default configuration: it needs {', '.join(missing)}")
     for text, names in _INPUTS.items():
         if name in names:
-            return Recipe(f"diffusers:{name}", "[]", text.format(**arguments))
+            return ModelRecipe(f"diffusers:{name}", "[]", text.format(**arguments))
     return Refusal("kdrun has no inputs for its forward(), and diffusers documents no rule")

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from runner.errors import StoreError, UsageError, suggest_names
 from runner.problems import FOLDER, problem_text
 from runner.untrusted_files import read_file
-from runner.zoo.recipe import Recipe, Refusal, ZooModel
-from runner.zoo.registry import list_zoo, open_zoo, zoo_version
+from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
+from runner.zoo.registry import list_zoo, open_zoo
 
 MARK = "# zoo: "
 
@@ -57,13 +57,12 @@ def write_zoo_problems(
         UsageError: there is no such zoo, its package cannot be imported, or nothing matches.
         StoreError: a file cannot be written.
     """
-    versions = {zoo: zoo_version(zoo) for zoo in zoos}
-    listed = {zoo: list_zoo(zoo).models for zoo in sorted(versions)}
-    selected = select_models(listed, patterns)
+    listings = {name: list_zoo(name) for name in sorted(set(zoos))}
+    selected = select_models({name: zoo.models for name, zoo in listings.items()}, patterns)
     if start >= len(selected):
         raise UsageError(f"--start {start} is past the end: {len(selected)} models selected")
     return [
-        _write_file(zoo, model, versions[zoo], output)
+        _write_file(zoo, model, listings[zoo].version, output)
         for zoo, model in selected[start : None if count is None else start + count]
     ]
 
@@ -113,9 +112,9 @@ def _write_file(zoo: str, model: ZooModel, version: str, output: Path) -> Path:
     return path
 
 
-def _text(recipe: Recipe | Refusal, origin: ZooOrigin) -> str:
+def _text(recipe: ModelRecipe | Refusal, origin: ZooOrigin) -> str:
     title = f"{origin.model} of {origin.package} {origin.version}"
-    if isinstance(recipe, Recipe):
+    if isinstance(recipe, ModelRecipe):
         return problem_text(recipe.target, recipe.init, recipe.inputs, title).rstrip("\n")
     return "\n".join(
         [

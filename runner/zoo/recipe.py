@@ -18,7 +18,7 @@ class ZooModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ModelRecipe:
     """Says how a model is built with random weights and called, in the terms of `kdrun decompose`.
 
     Nothing may be downloaded by a model that is built like this.
@@ -46,5 +46,5 @@ class Zoo(Protocol):
     def list_models(self) -> Sequence[ZooModel]:
         """Return all models, without building any."""
 
-    def find_recipe(self, name: str) -> Recipe | Refusal:
+    def find_recipe(self, name: str) -> ModelRecipe | Refusal:
         """Return how the model of this name is built and called, or why it cannot be."""

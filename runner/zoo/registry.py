@@ -76,8 +76,7 @@ def open_zoo(name: str) -> Zoo:
     return registered
 
 
-def zoo_version(name: str) -> str:
-    """Return the version of a zoo's package, or `missing`."""
+def _find_version(name: str) -> str:
     if name in _OWN_ZOOS:
         return package_identity(name)
     (entry_point,) = importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
@@ -90,7 +89,7 @@ def _find_names() -> list[str]:
 
 
 def _list_or_explain(name: str) -> ZooListing:
-    version = zoo_version(name)
+    version = _find_version(name)
     try:
         models = sorted(open_zoo(name).list_models(), key=lambda model: model.name)
     except UsageError as error:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from runner.zoo.recipe import Recipe, Refusal, ZooModel
+from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 
 
 def list_models() -> Sequence[ZooModel]:
@@ -13,7 +13,7 @@ def list_models() -> Sequence[ZooModel]:
     return [ZooModel(name, _family(timm.model_entrypoint(name))) for name in timm.list_models()]
 
 
-def find_recipe(name: str) -> Recipe | Refusal:
+def find_recipe(name: str) -> ModelRecipe | Refusal:
     """Return the call of `timm.create_model`, without pretrained weights."""
     import timm
 
@@ -21,7 +21,7 @@ def find_recipe(name: str) -> Recipe | Refusal:
     if config is None or not config.input_size:
         return Refusal(f"timm documents no input size for {name}")
     size = ",".join(map(str, config.input_size))
-    return Recipe("timm:create_model", json.dumps([name]), f"float32[1,{size}]")
+    return ModelRecipe("timm:create_model", json.dumps([name]), f"float32[1,{size}]")
 
 
 def _family(function: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.problems import InputExpression
-from runner.zoo.recipe import Recipe, Refusal, ZooModel
+from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 
 _SEGMENTATION_SIZE = 520
 _DETECTION_SIZE = 800
@@ -24,7 +24,7 @@ def list_models() -> Sequence[ZooModel]:
     ]
 
 
-def find_recipe(name: str) -> Recipe | Refusal:
+def find_recipe(name: str) -> ModelRecipe | Refusal:
     """Return the call of `torchvision.models.get_model`, without weights of any part."""
     from torchvision import models
 
@@ -35,7 +35,7 @@ def find_recipe(name: str) -> Recipe | Refusal:
     inputs = _find_inputs(name, _family(builder), next(iter(models.get_model_weights(name)), None))
     if inputs is None:
         return Refusal(f"torchvision documents no input size for {name}")
-    return Recipe("torchvision.models:get_model", json.dumps(arguments), inputs)
+    return ModelRecipe("torchvision.models:get_model", json.dumps(arguments), inputs)
 
 
 def _find_inputs(name: str, family: str, weights: Any) -> str | Sequence[InputExpression] | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runner.problems import InputExpression, parse_inputs
-from runner.zoo.recipe import Recipe, Refusal, ZooModel
+from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 
 SEQUENCE = 128
 _AUDIO_SAMPLES = 16_000
@@ -35,7 +35,7 @@ def list_models() -> Sequence[ZooModel]:
     return [ZooModel(name, family) for name, family in families.items()]
 
 
-def find_recipe(name: str) -> Recipe | Refusal:
+def find_recipe(name: str) -> ModelRecipe | Refusal:
     """Return the class with its default configuration, and its main inputs and masks."""
     import transformers
 
@@ -54,7 +54,7 @@ def find_recipe(name: str) -> Recipe | Refusal:
     module = (
         "transformers" if hasattr(transformers, config_class.__name__) else config_class.__module__
     )
-    return Recipe(
+    return ModelRecipe(
         f"transformers:{name}", json.dumps({f"{module}:{config_class.__name__}": {}}), inputs
     )
 

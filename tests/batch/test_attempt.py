@@ -201,6 +201,27 @@ def test_what_is_certainly_too_large_is_taken_apart_and_not_run(task: Make, log:
     assert done.peak_memory_bytes < GIB
 
 
+def test_what_is_too_large_ends_as_written_if_that_was_asked_for(task: Make, log: Path) -> None:
+    options = RunOptions(unverified=True, trials=1)
+    made = task(memory_bytes=GIB, most_memory_bytes=GIB, options=options)
+    made.problem.write_text(made.problem.read_text().replace("(2, 3)", "(1 << 30)"))
+    result = decompose(made, log).result
+    assert result is not None
+    assert (result.status, result.reason) == (
+        "written",
+        "not verified: needs 8.0 GiB, the largest node has 1.0 GiB",
+    )
+    assert "decomposition_tree.json" in result.files
+
+
+def test_without_verification_files_are_written_and_nothing_is_run(task: Make, log: Path) -> None:
+    result = decompose(task(options=RunOptions(verify=False)), log).result
+    assert result is not None
+    assert (result.status, result.reason) == ("written", "not verified, as --no-verify asks")
+    assert "decomposition_tree.json" in result.files
+    assert "verification/test_results.json" not in result.files
+
+
 def test_a_problem_that_forks_is_done_once(task: Make, log: Path) -> None:
     assert decompose(task("fork"), log).answer.status == "passed"
 

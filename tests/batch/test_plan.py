@@ -77,6 +77,15 @@ def test_a_result_that_does_not_stand_is_made_again(earlier: ProblemResult, why:
     assert (item.earlier_result, item.reason) == (None, why)
 
 
+def test_what_was_written_without_verification_stands_where_the_same_is_asked_for() -> None:
+    options = RunOptions(verify=False)
+    written = result(status="written", reason="not verified", bitwise_equal=None, options=options)
+    assert planned(written, options=options).reason == "written before"
+    assert planned(written, options=options).earlier_result is written
+    assert planned(written).earlier_result is None
+    assert planned(result(), options=options).earlier_result is not None
+
+
 def test_a_damaged_decomposition_is_made_again() -> None:
     item = planned(result(), damage="original.py")
     assert (item.earlier_result, item.reason) == (None, "original.py is damaged")
