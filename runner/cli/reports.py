@@ -158,7 +158,7 @@ def report(
 @click.option(
     "--against",
     metavar="RUN|DIR|FILE",
-    help="With --census: another one, or the file of its --json, to compare with.",
+    help="Another census to compare with, or the file of its --json; default none.",
 )
 @click.option("--measure", is_flag=True, help="Time the kernels here, and sort by time.")
 @click.option(

@@ -18,7 +18,7 @@ from runner.quantities import pluralize
 @click.option("--problem", multiple=True, help="Names or globs of models; repeatable; default all.")
 @JSON
 def zoo(package: str | None, problem: tuple[str, ...], as_json: bool) -> int:
-    """List packages whose models kdrun builds by name, or the models of PACKAGE.
+    """List packages whose models have names here, or one's models.
 
     `kdrun submit --zoo PACKAGE` takes them apart. Nothing is downloaded: weights are random.
     """
