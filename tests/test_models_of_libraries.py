@@ -49,5 +49,5 @@ def test_a_librarys_model_becomes_one_file_that_equals_it(target: str, tmp_path:
     assert tree.root.level == "model"
     assert re.fullmatch(r"\d[\d.]+\w*", tree.metadata.packages[library])
     text = (directory / tree.root.path).read_text()
-    assert set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)) == {"sys", "torch"}
+    assert set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)) == {"torch"}
     assert re.search(rf"^Source: +{library}/[\w/]+\.py, line \d+", text, re.MULTILINE)
