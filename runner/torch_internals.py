@@ -17,6 +17,7 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -233,6 +234,25 @@ def accept_numpy_scalars() -> Iterator[None]:
         yield
     finally:
         TracerBase.create_arg = original  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def watch_fake_devices(on_query: Callable[[FrameType], None]) -> Iterator[None]:
+    """Call `on_query` with the frame that reads the attribute `device` of a fake tensor.
+
+    It is a property in Python, which no mode for functions sees.
+    """
+    original = FakeTensor.device
+
+    def read(tensor: FakeTensor) -> Any:
+        on_query(sys._getframe(1))
+        return original.__get__(tensor)
+
+    FakeTensor.device = property(read)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        FakeTensor.device = original  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -20,7 +20,8 @@ from runner.quantities import pluralize
 def zoo(package: str | None, problem: tuple[str, ...], as_json: bool) -> int:
     """List packages whose models have names here, or one's models.
 
-    With PACKAGE, list its models. `kdrun submit --zoo PACKAGE` takes them apart. Nothing is downloaded: weights are random.
+    With PACKAGE, list its models. `kdrun submit --zoo PACKAGE` takes them apart. Nothing is
+    downloaded: weights are random.
     """
     from runner import zoo as zoos
     from runner.errors import UsageError

@@ -24,7 +24,6 @@ from torch.fx import Node as FxNode
 from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
 from runner.graph.tracing.export_trace import BuiltProblem, Placement, TracedProgram, export
-from runner.problems import imported_packages
 from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
@@ -57,7 +56,7 @@ def note_placement(
     trace.
     """
     file = built.loaded.problem.path
-    if not (_depends_on_device(traced) or _may_query_device(file)):
+    if not (_depends_on_device(traced) or traced.queries_device or _may_query_device(file)):
         return
     try:
         try:
@@ -98,8 +97,8 @@ def _trace_on_device(
 
 
 def _may_query_device(file: Path) -> bool:
-    """Return whether the author's file, or a package that it imports, may query the device."""
-    return bool(imported_packages(file)) or _DEVICE_QUERY.search(file.read_bytes()) is not None
+    """Return whether the text of the author's file may query the device in any of its branches."""
+    return _DEVICE_QUERY.search(file.read_bytes()) is not None
 
 
 def _depends_on_device(traced: TracedProgram) -> bool:

@@ -1,6 +1,8 @@
 """Provides a device without hardware, on which fake tensors show where each value would live."""
 
 import functools
+import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -25,8 +27,20 @@ def simulated_device() -> torch.device:
 class NumbersOnDeviceMode(TorchFunctionMode):
     """Mode in which `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the fake device.
 
-    Without it, torch copies the numbers to the real device, past the fake tensor mode.
+    Without it, torch copies the numbers to the real device, past the fake tensor mode. The mode
+    also notes whether the forward asks where a tensor is.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_queries = False
+        """Whether code outside of torch, or a layer of torch.nn, asked for a tensor's device."""
+
+    def note_query(self, frame: FrameType) -> None:
+        """Note that the code of a frame asks for the device of a tensor."""
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.startswith("torch.nn.") or module.partition(".")[0] not in ("torch", "runner"):
+            self.has_queries = True
 
     def __torch_function__(
         self,
@@ -35,6 +49,8 @@ class NumbersOnDeviceMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        if func in _DEVICE_QUERIES:
+            self.note_query(sys._getframe(1))
         kwargs = dict(kwargs or {})
         if func in {torch.tensor, torch.as_tensor, torch.asarray}:
             device = kwargs.pop("device", None)
@@ -52,6 +68,12 @@ class NumbersOnDeviceMode(TorchFunctionMode):
             )
             return func(args[0], subscripts, *args[2:])
         return func(*args, **kwargs)
+
+
+_DEVICE_QUERIES = {
+    *(getattr(torch.Tensor, name).__get__ for name in ("is_cpu", "is_cuda", "is_mps", "is_xpu")),
+    *(torch.Tensor.device.__get__, torch.Tensor.get_device, torch.Tensor.type),
+}
 
 
 def _is_index(value: object) -> bool:

@@ -21,7 +21,7 @@ from runner.graph.tracing.recurrent_shapes import skip_unrolling
 from runner.graph.tracing.refusal import CaptureRefusal
 from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersOnDeviceMode
-from runner.torch_internals import tree_flatten, tree_unflatten
+from runner.torch_internals import tree_flatten, tree_unflatten, watch_fake_devices
 
 Placement = Literal["known", "mixed", "unknown"]
 
@@ -52,6 +52,8 @@ class TracedProgram:
     """One sentence for each place where numbers left torch without the tracer seeing it."""
     placement: Placement = "known"
     """Whether each value's device is known; `mixed` if the forward fails on a device."""
+    queries_device: bool = False
+    """Whether forward, or a library that it calls, asked for the device of a tensor."""
     follows_all: bool = False
     """True if the tracer sees every operator, also those of a gradient. A tensor that no operator
     made is then one that the author read from a file or wrote out."""
@@ -79,7 +81,8 @@ def export(built: BuiltProblem) -> TracedProgram:
         refuse_seeding(),
         containers,
         keep_authors_frames(built.model),
-        NumbersOnDeviceMode(),
+        NumbersOnDeviceMode() as mode,
+        watch_fake_devices(mode.note_query),
     ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))
@@ -106,4 +109,6 @@ def export(built: BuiltProblem) -> TracedProgram:
     def structure(outputs: list[Any]) -> Any:
         return tree_unflatten(outputs[mutations:], out_spec)
 
-    return TracedProgram(program.graph, program.graph_module, placeholders, structure, [])
+    traced = TracedProgram(program.graph, program.graph_module, placeholders, structure, [])
+    traced.queries_device = mode.has_queries
+    return traced
