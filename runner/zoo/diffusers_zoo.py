@@ -30,7 +30,7 @@ _SIZES = (
 _INPUTS: dict[str, tuple[str, ...]] = {
     _IMAGE: (
         *("AsymmetricAutoencoderKL", "AutoencoderDC", "AutoencoderKL", "AutoencoderKLFlux2"),
-        *("AutoencoderKLKVAE", "AutoencoderTiny", "Kandinsky6SRVAE", "VQModel"),
+        *("AutoencoderKLKVAE", "AutoencoderTiny", "VQModel"),
     ),
     "float32[1,3,224,224]": ("AutoencoderRAE",),
     _VIDEO: (
