@@ -62,6 +62,17 @@ def _matmul(op: Operation, values: Values) -> int:
     return 2 * values[op.outputs[0]].numel * (lhs.shape[-1] if lhs.shape else 1)
 
 
+def _grouped_matmul(op: Operation, values: Values) -> int:
+    """Count products of groups of rows with a matrix each; each row meets one matrix.
+
+    If both arguments have two dimensions, each column of the first meets one row of the second.
+    """
+    lhs, rhs = _spec(op.args[0], values), _spec(op.args[1], values)
+    if len(lhs.shape) == len(rhs.shape) == 2:
+        return 2 * lhs.numel * rhs.shape[-1]
+    return _matmul(op, values)
+
+
 def _outer(op: Operation, values: Values) -> int:
     return values[op.outputs[0]].numel
 
@@ -177,6 +188,7 @@ def _bilinear(op: Operation, values: Values) -> int:
 
 _CONTRACTIONS: dict[str, Callable[[Operation, Values], int]] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "vdot", "inner"), _matmul),
+    **dict.fromkeys(("grouped_mm", "_grouped_mm"), _grouped_matmul),
     **dict.fromkeys(("outer", "ger", "kron"), _outer),
     **dict.fromkeys(("addmm", "baddbmm", "addbmm", "addmv"), _addmm),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),

@@ -1,6 +1,7 @@
 """What operations cost, against figures worked out by hand."""
 
 import pytest
+import torch
 from programs import Program
 
 from runner.graph import Graph
@@ -91,6 +92,19 @@ def test_a_product_counts_its_multiply_adds(
         inputs=f"torch.randn{left}, torch.randn{right}",
     )
     assert total(graph) == expected
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.nn.functional, "grouped_mm"), reason="this torch has no grouped_mm"
+)
+def test_a_grouped_product_multiplies_each_row_with_one_matrix(program: Program) -> None:
+    graph = program(
+        "return F.grouped_mm(x, y, offs=torch.tensor([2, 5, 8], dtype=torch.int32))",
+        arguments="x, y",
+        inputs="torch.randn(8, 16), torch.randn(3, 16, 32)",
+    )
+    assert graph.capture == "fake"
+    assert total(graph) == 2 * 8 * 16 * 32
 
 
 def test_attention_counts_scores_softmax_and_sum(program: Program) -> None:
