@@ -281,10 +281,13 @@ def _reaches_residual_add(
         k, reader = reader, flow.only_reader(reader)
     if reader is None or reader not in joins:
         return False
-    earlier = range(min(kernels))
     read = {m for member in kernels for _, m in flow.activations(member)}
+    others = {m for _, m in _streams(flow, reader) if m is not None} - read - {k}
+    if not others:
+        return True
+    earlier = range(min(others), min(kernels))  # a kernel reads earlier ones alone
     ancestors = {a for m in read if m is not None for a in flow.ancestors(m, earlier)}
-    return {m for _, m in _streams(flow, reader)} <= {k, None} | read | ancestors
+    return others <= ancestors
 
 
 # --- blocks up to a residual join -----------------------------------------------------------------

@@ -64,6 +64,13 @@ class Program:
         """The module calls that each kernel is in, outermost first, not counting its constants."""
         return [self._scopes(kernel) for kernel in self.kernels]
 
+    @cached_property
+    def kernels_by_call(self) -> Counter[tuple[Scope, ...]]:
+        """Number of kernels inside each module call, which is given by the calls around it."""
+        return Counter(
+            scopes[:depth] for scopes in self.scopes for depth in range(1, len(scopes) + 1)
+        )
+
     def _scopes(self, kernel: Kernel) -> tuple[Scope, ...]:
         operations = [self.graph.operations[i] for i in kernel.members]
         varying = [

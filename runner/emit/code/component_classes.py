@@ -309,7 +309,7 @@ def _is_class(program: Program, part: Part, around: Part) -> bool:
 def _is_call(program: Program, part: Part) -> bool:
     """Return whether a part holds all kernels that one call of a module runs."""
     scopes = part.scopes
-    inside = sum(scopes_of_kernel[: len(scopes)] == scopes for scopes_of_kernel in program.scopes)
+    inside = program.kernels_by_call[scopes]
     return bool(scopes) and inside == sum(1 for _ in part.kernels())
 
 

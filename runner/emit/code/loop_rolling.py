@@ -36,10 +36,8 @@ def roll_module_loops(
     A weight `layers_0.weight` becomes `layers.0.weight`.
     """
     init_lines, forward_lines, weights = list(init_lines), list(forward_lines), list(weights)
-    stems = dict.fromkeys(
-        match[2] for text in init_lines if (match := _CONSTRUCTION.fullmatch(text))
-    )
-    for stem in stems:
+    stems = Counter(match[2] for text in init_lines if (match := _CONSTRUCTION.fullmatch(text)))
+    for stem in [stem for stem, count in stems.items() if count >= SHORTEST_LOOP]:
         for run in _module_runs(stem, init_lines):
             start, body, tail = _find_repetition(run, forward_lines)
             if not body or not _are_used_once(run, init_lines, forward_lines):
