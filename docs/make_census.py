@@ -1,10 +1,11 @@
 """Writes docs/census.md and its two plots anew, from a run of models of zoos.
 
     kdrun submit --zoo timm --zoo torchvision --zoo transformers --zoo diffusers --no-verify
-    python docs/make_census.py output
+    python docs/make_census.py output "All models of timm."
 
-The argument is a run, a directory, or a file that `kdrun workloads --census --json` wrote. The page
-says which versions and how many models it is of.
+The first argument is a run, a directory, or a file that `kdrun workloads --census --json` wrote.
+The second one says on the page which models were chosen. The page says which versions and how many
+models it is of.
 """
 
 import math
@@ -40,7 +41,7 @@ def main() -> None:
     census = open_census(sys.argv[1] if len(sys.argv) > 1 else "output")
     write_file("census-curve.svg", draw_curves(census))
     write_file("census-operations.svg", draw_operations(census))
-    write_file("census.md", write_page(census))
+    write_file("census.md", write_page(census, " ".join(sys.argv[2:])))
 
 
 def open_census(name: str) -> Census:
@@ -55,7 +56,7 @@ def write_file(name: str, text: str) -> None:
     print(HERE / name)
 
 
-def write_page(census: Census) -> str:
+def write_page(census: Census, chosen: str) -> str:
     versions = ", ".join(f"{p.name} {p.version}".strip() for p in census.packages)
     statuses = ", ".join(f"{n} {status}" for status, n in sorted(census.statuses.items()))
     reasons = "\n".join(
@@ -72,7 +73,7 @@ Which kernels, at which sizes, do the models of the field run? This page counts 
 {versions}, each in its default configuration at the batch size 1 ([how they are built](zoo.md)). It was written by `python docs/make_census.py`,
 with kdrun {runner.__version__} and torch {torch.__version__}.
 
-The run had {pluralize(sum(census.statuses.values()), "model")}: {statuses}. The figures are of those that were passed or written.
+The run had {pluralize(sum(census.statuses.values()), "model")}: {statuses}. The figures are of those that were passed or written. {chosen}
 
 | package | version | models | families | workloads | instances | share of FLOPs | share of bytes |
 | --- | --- | --- | --- | --- | --- | --- | --- |
