@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,7 @@ INSTALLED = {
 
 
 @pytest.fixture
-def doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with a small package in the place of each real one, before them on the path."""
     folder = tmp_path / "doubles"
     for name, text in DOUBLES.items():
