@@ -34,6 +34,7 @@ MODELS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", MODELS)
 def test_a_librarys_model_becomes_one_file_that_equals_it(target: str, tmp_path: Path) -> None:
     library = re.split("[.:]", target)[0]
