@@ -67,10 +67,7 @@ class RunOptions(Document):
             is_same_decomposer = (
                 decomposer is not None and decomposer.command == result_options.decomposer.command
             )
-        return (
-            is_same_decomposer
-            and self._for_verdicts() == result_options._for_verdicts()
-        )
+        return is_same_decomposer and self._for_verdicts() == result_options._for_verdicts()
 
     def is_final(self, status: Status, result_options: "RunOptions") -> bool:
         """Return whether a problem with this status need not be run again with these options.
