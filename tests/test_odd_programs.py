@@ -323,6 +323,12 @@ ODD: dict[str, dict[str, str]] = {
         "self.register_buffer('table', torch.eye(4).to_sparse())",
         "forward": "return self.a(x).relu()",
     },
+    "rows that are sorted, and put back into memory that nothing was written to": {
+        "init": "self.gate, self.a = nn.Linear(16, 1), nn.Linear(16, 16)",
+        "forward": "order = self.gate(x)[:, 0].argsort()\ny = self.a(x[order])\n"
+        "back = torch.empty_like(order)\n"
+        "back[order] = torch.arange(len(x), device=x.device)\nreturn y[back].relu()",
+    },
     "one row that is found by its value": {
         "before": dedent("""
             class Part(nn.Module):

@@ -6,7 +6,9 @@ Views and copies hand a hash on, so it does not matter how tensors are laid out.
 """
 
 import secrets
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -101,7 +103,8 @@ class Origins:
             result = before[id(source)][1] if read else frozenset({_hash_number(source)})
         else:
             is_read = name not in CREATES
-            read = [t for a in bound if is_read and a.name != "out" for t in a.tensors]
+            unread = {"out", "self"} if _overwrites_all(name, values) else {"out"}
+            read = [t for a in bound if is_read and a.name not in unread for t in a.tensors]
             origins = () if random else tuple(before[id(t)][1] for t in read)
             result = frozenset({_hash_operation(name, operation, origins)})
         is_known = random or any(before[id(t)][0] in self._by_storage for t in read)
@@ -138,6 +141,21 @@ class Origins:
 def is_part(tensor: torch.Tensor) -> bool:
     """Return whether a tensor has fewer elements than its storage."""
     return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
+
+
+@without_modes()
+def _overwrites_all(name: str, values: Mapping[str, Any]) -> bool:
+    """Return whether an operation assigns every row of a tensor, so that what it held is lost.
+
+    `values`: the operation's arguments by name.
+    """
+    if name.rstrip("_") != "index_put" or values.get("accumulate") or len(values["indices"]) != 1:
+        return False
+    (index,) = values["indices"]
+    rows = len(values["self"]) if values["self"].ndim else 0
+    if index is None or index.dtype != torch.long or index.shape != (rows,) or index.is_meta:
+        return False
+    return torch.equal(index.sort().values, torch.arange(rows, device=index.device))
 
 
 def _hash_operation(name: str, operation: DispatchedOperation, origins: tuple[Origin, ...]) -> int:
