@@ -31,7 +31,7 @@ from runner.evaluate.solutions import Solution
 from runner.problems import to_plain_containers
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import PlaceComparison
-from runner.verify.gates.weights import vary_weights, weights_of
+from runner.verify.gates.weights import has_one_value, vary_weights, weights_of
 from runner.verify.guard.program_values import copy_nested
 from runner.verify.guard.standalone_runs import secret_seed
 
@@ -203,7 +203,7 @@ def judge_on_own_inputs(judge: SolutionJudge, module: Any, training: bool) -> No
         seed_generators(seed)
         model = judge.reference.model = build_component(module).train(training)
         if trial:
-            vary_weights(model, torch.Generator().manual_seed(seed))
+            vary_learned_weights(model, seed)
         weights = {name: tensor.detach() for name, tensor in weights_of(model).items()}
         seed_generators(seed + 1)
         inputs: Inputs = tuple(module.get_inputs()), {}
@@ -267,6 +267,20 @@ def make_reference(module: Any, training: bool) -> Reference:
     return Reference(model, to_double(model))
 
 
+def vary_learned_weights(model: nn.Module, seed: int) -> None:
+    """Move parameters, and buffers with one value throughout, such as fresh running statistics.
+
+    Other buffers are the author's constants, such as causal masks and tables of positions, and a
+    solution may be written for them.
+    """
+    names = frozenset(
+        name
+        for name, tensor in weights_of(model).items()
+        if isinstance(tensor, nn.Parameter) or (tensor.numel() and has_one_value(tensor))
+    )
+    vary_weights(model, torch.Generator().manual_seed(seed), names=names)
+
+
 def draw_model(problem: Any, training: bool, *, vary: bool) -> ModelDraw:
     """Return the original with weights and inputs of a secret seed.
 
@@ -276,7 +290,7 @@ def draw_model(problem: Any, training: bool, *, vary: bool) -> ModelDraw:
     seed_generators(seed)
     model = problem.build().train(training)
     if vary:
-        vary_weights(model, torch.Generator().manual_seed(seed))
+        vary_learned_weights(model, seed)
     seed_generators(seed + 1)
     inputs = problem.get_inputs()
     weights = {name: tensor.clone() for name, tensor in weights_by_name(model).items()}
