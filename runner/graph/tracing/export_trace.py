@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 from torch.fx import Graph as FxGraph
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from runner.graph.tracing.containers import register_containers
 from runner.graph.tracing.hidden_tracing import hide_tracing, refuse_seeding
@@ -21,7 +22,12 @@ from runner.graph.tracing.recurrent_shapes import skip_unrolling
 from runner.graph.tracing.refusal import CaptureRefusal
 from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersOnDeviceMode
-from runner.torch_internals import tree_flatten, tree_unflatten, watch_fake_devices
+from runner.torch_internals import (
+    DataDependentOutputException,
+    tree_flatten,
+    tree_unflatten,
+    watch_fake_devices,
+)
 
 Placement = Literal["known", "mixed", "unknown"]
 
@@ -72,9 +78,21 @@ def silence_torch_logs() -> Iterator[None]:
 
 
 def export(built: BuiltProblem) -> TracedProgram:
-    """Trace the forward with torch.export."""
-    recorder = partial(ProvenanceRecorder, keeps_origins=False)
-    containers = register_containers(built.model, built.args, built.kwargs, recorder)
+    """Trace the forward with torch.export.
+
+    A forward that reads numbers is traced again with a recorder, which knows those that depend on
+    no input and no weight. Operators such as `torch.cond` have no rule for a recorder.
+    """
+    try:
+        return _export(built, contextlib.nullcontext)
+    except (DataDependentOutputException, GuardOnDataDependentSymNode):
+        return _export(built, partial(ProvenanceRecorder, keeps_origins=False))
+
+
+def _export(
+    built: BuiltProblem, forward_mode: Callable[[], contextlib.AbstractContextManager[Any]]
+) -> TracedProgram:
+    containers = register_containers(built.model, built.args, built.kwargs, forward_mode)
     with (
         skip_unrolling(),
         hide_tracing(),
