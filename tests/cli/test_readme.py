@@ -41,6 +41,7 @@ ELSEWHERE = {
     "python benchmarks/gpu.py": "it needs a GPU; test_gpu_benchmark.py runs it on the CPU",
     "kdrun report monday": "the runs have names of their own; test_comparison.py compares two",
     ".* timm": "the package is not installed",
+    "kdrun submit --level 1 --fit": "it takes minutes; test_batch_fit.py chooses batches",
 }
 """Beginnings of commands that this test does not run, and why."""
 ZOO = """import torch
