@@ -23,9 +23,10 @@ from runner.tree.workload import workloads
 ROOT = Path(__file__).parents[2] / KERNELBENCH
 HASH = re.compile(r"_[0-9a-f]{8}_")
 
-pytestmark = pytest.mark.skipif(
-    not ROOT.is_dir(), reason="needs the real dataset: kdrun data fetch"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not ROOT.is_dir(), reason="needs the real dataset: kdrun data fetch"),
+]
 
 
 @dataclass(frozen=True)
