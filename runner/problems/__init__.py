@@ -24,6 +24,7 @@ from runner.problems.package_model import (
     problem_text,
     resolve_problem_file,
     suggest_init,
+    write_problem_file,
     write_target_problems,
 )
 from runner.problems.package_targets import is_target
@@ -115,5 +116,6 @@ __all__ = [
     "write_choice",
     "write_choices",
     "write_one_variant",
+    "write_problem_file",
     "write_target_problems",
 ]

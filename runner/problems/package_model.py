@@ -96,6 +96,15 @@ def resolve_problem_file(
         return problem
     text = problem_text(problem, init, inputs)
     path = output / FOLDER / f"{problem.partition(':')[2].replace('.', '_')}.py"
+    return write_problem_file(path, text)
+
+
+def write_problem_file(path: Path, text: str) -> Path:
+    """Write a problem's text, in a new folder if there is none, and return its path.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

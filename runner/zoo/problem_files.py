@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from runner.errors import StoreError, UsageError, suggest_names
-from runner.problems import FOLDER, problem_text
+from runner.errors import UsageError, suggest_names
+from runner.problems import FOLDER, problem_text, write_problem_file
 from runner.untrusted_files import read_file
 from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 from runner.zoo.registry import list_zoo, open_zoo
@@ -104,12 +104,7 @@ def _write_file(zoo: str, model: ZooModel, version: str, output: Path) -> Path:
         recipe = Refusal(f"{type(error).__name__}: {' '.join(str(error).split())}")
     text = f"{_text(recipe, origin)}\n\n{MARK}{origin.model_dump_json()}\n"
     path = output / FOLDER / zoo / f"{zoo}_{re.sub(r'[^A-Za-z0-9_]', '_', model.name)}.py"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path
+    return write_problem_file(path, text)
 
 
 def _text(recipe: ModelRecipe | Refusal, origin: ZooOrigin) -> str:
