@@ -98,6 +98,7 @@ def test_a_problem_that_fits_stays_itself(tmp_path: Path) -> None:
     assert (problem.name, note) == ("net", None)
 
 
+@pytest.mark.long
 def test_half_precision_fits_twice_the_batch(tmp_path: Path) -> None:
     half, _ = fitted(tmp_path, 1024, "bf16", constants=CONSTANTS, inputs=INPUTS)
     record = read_variant(half.path)

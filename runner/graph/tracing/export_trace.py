@@ -60,6 +60,8 @@ class TracedProgram:
     """Whether each value's device is known; `mixed` if the forward fails on a device."""
     queries_device: bool = False
     """Whether forward, or a library that it calls, asked for the device of a tensor."""
+    skips_copies: bool = False
+    """Whether a copy or move that forward asks for was none here, and left no trace."""
     follows_all: bool = False
     """True if the tracer sees every operator, also those of a gradient. A tensor that no operator
     made is then one that the author read from a file or wrote out."""
@@ -128,5 +130,5 @@ def _export(
         return tree_unflatten(outputs[mutations:], out_spec)
 
     traced = TracedProgram(program.graph, program.graph_module, placeholders, structure, [])
-    traced.queries_device = mode.has_queries
+    traced.queries_device, traced.skips_copies = mode.has_queries, mode.has_skipped_copies
     return traced
