@@ -49,7 +49,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a fast test that takes too long: by the clock, or, if that is less, by its CPU time.
 
-    The two workers of the tests keep a small machine busy, so that the clock alone says little.
+    The workers of the tests keep a small machine busy, so that the clock alone says little.
     Only `make test` asks this: a run of all tests is no promise of speed.
     """
     report = yield
