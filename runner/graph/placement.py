@@ -127,8 +127,10 @@ def _run_on_device(module: GraphModule) -> bool:
     """Store on each node its value on the device, from a run of the traced operators.
 
     This costs far less than a second trace. Return False, and store nothing, if the operators do
-    not run there as they are.
+    not run there as they are, or call graphs of their own.
     """
+    if any(node.op == "get_attr" for node in module.graph.nodes):
+        return False
     inputs = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
     run = _RunOnDevice(module)
     try:
