@@ -155,12 +155,17 @@ def evaluate(
         failures.append(error)
         click.echo(f"kdrun: {error}", err=True)
 
+    def on_progress(request: Any, part: str) -> None:
+        problem = f"{request.directory.parent.name}/{request.directory.name}"
+        click.echo(f"{problem}: {part}", err=True)
+
     evaluate_all(
         requests,
         memory_bytes=settings.memory,
         timeout_s=settings.timeout,
         on_done=on_done,
         on_failure=on_failure,
+        on_progress=on_progress,
     )
     if as_json:
         lines = [item.model_dump_json(indent=1, exclude_none=True) for item in evaluations]

@@ -52,6 +52,8 @@ from runner.verify.loading_files import CannotJudge, Files
 
 MODEL_TRIALS = 2
 """Draws of the model's weights and inputs; from the second on, weights are also varied."""
+_SHARE_FOR_MEASURING = 0.8
+"""Part of the time limit after which no further measurement of whole models begins."""
 _MOST_WAITING = 0.05
 """Part of the time that programs may wait for a processor before a remark says so."""
 
@@ -83,7 +85,9 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
         ProgramServer(Path(folder), request.threads) as server,
         Files(request.directory) as files,
     ):
-        work = _Work(request, tree, Builder(request.directory, tree, files), server, files)
+        deadline = began + request.timeout_s * _SHARE_FOR_MEASURING
+        builder = Builder(request.directory, tree, files)
+        work = _Work(request, tree, builder, server, files, deadline)
         with ExitStack() as programs:
             judges = work.start_solutions(solutions, programs)
             work.judge_own_inputs(judges)
@@ -101,7 +105,7 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
         forward_seconds=round(work.forward_s + work.server.forward_s, 3),
         solutions=evaluations,
         model=model,
-        notes=_list_notes(request.directory, evaluations, model),
+        notes=_list_notes(request, evaluations, model, work.unmeasured),
     )
     return EvaluationAnswer(evaluation=evaluation, text=text)
 
@@ -115,7 +119,11 @@ class _Work:
     builder: Builder
     server: ProgramServer
     files: Files
+    deadline: float
+    """Time on the monotonic clock after which nothing more is measured in the model."""
     forward_s: float = 0.0
+    unmeasured: int = 0
+    """Number of comparisons in the model for which there was no time."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why a solution could not be started, by its component."""
     draws: list[ModelDraw] = field(default_factory=list)
@@ -125,6 +133,12 @@ class _Work:
     @property
     def training(self) -> bool:
         return self.tree.metadata.mode == "train"
+
+    def announce(self, part: str) -> None:
+        """Tell the parent which part of the work begins."""
+        if self.request.progress is not None:
+            with self.request.progress.open("a", encoding="utf-8") as lines:
+                lines.write(f"{part}\n")
 
     def start_solutions(
         self, solutions: Sequence[Solution], programs: ExitStack
@@ -149,6 +163,7 @@ class _Work:
 
     def judge_own_inputs(self, judges: dict[str, SolutionJudge]) -> None:
         for component, judge in judges.items():
+            self.announce(f"{judge.solution.name} on its own inputs")
             judge_on_own_inputs(judge, self.builder.load_component(component), self.training)
 
     def judge_values_of_model(self, judges: dict[str, SolutionJudge]) -> None:
@@ -158,6 +173,7 @@ class _Work:
         refactored = self.builder.find_refactored(list(judges))
         model = self.builder.build(refactored)
         for trial in range(MODEL_TRIALS):
+            self.announce(f"values of the model, draw {trial + 1} of {MODEL_TRIALS}")
             draw = draw_model(self.files.problem(), self.training, vary=trial > 0)
             self.draws.append(draw)
             self.places = self.places or self.builder.find_places(
@@ -203,6 +219,7 @@ class _Work:
     def _measure_solution(self, judge: SolutionJudge) -> dict[str, Any]:
         """Return the speeds of a solution and of the compiled component."""
         component = judge.solution.component
+        self.announce(f"{judge.solution.name} beside the component")
         module = self.builder.load_component(component)
         seed_generators(secret_seed())
         weights = weights_of(judge.reference.model)
@@ -260,23 +277,30 @@ class _Work:
             folder,
             self.draws,
             self.places,
-            measured=self.request.measured,
         )
         self.draws.clear()
-        with judge.open(right):
+        self.announce("the original beside its parts")
+        with judge.open(right, measured=self._has_time(2 * judge.measuring_s)):
             comparisons: list[ModelComparison] = []
             speeds: dict[str, Speed | None] = {}
             for solution in right:
+                self.announce(f"the model with {solution.name}")
                 comparison, speeds[solution.name], text = judge.evaluate(
-                    [solution], beside_control=True
+                    [solution],
+                    beside_control=True,
+                    measured=self._has_time(2 * judge.measuring_s),
                 )
                 comparisons.append(comparison)
             if len(right) == 1:
                 comparisons.clear()
-            comparison, speed, text = judge.evaluate(right, beside_control=False)
+            self.announce("the model with all right solutions")
+            comparison, speed, text = judge.evaluate(
+                right, beside_control=False, measured=self._has_time(judge.measuring_s)
+            )
             comparisons.append(comparison)
             compiled: tuple[Speed | None, str | None] = (None, None)
-            if self.request.compiled and self.request.measured:
+            if self.request.compiled and self._has_time(2 * judge.measuring_s):
+                self.announce("the original compiled")
                 compiled = self._measure_compiled(judge.start_compiled, judge.measure_compiled)
             self.forward_s += judge.forward_s
         finished = [_complete(e, speeds.get(e.name), judge.control_s) for e in evaluations]
@@ -288,6 +312,14 @@ class _Work:
             compiled_failure=compiled[1],
         )
         return model, finished, text if comparisons[-1].judgement == "right" else None
+
+    def _has_time(self, seconds: float) -> bool:
+        """Return whether something is measured at all, and can be before the deadline."""
+        if not self.request.measured:
+            return False
+        fits = time.monotonic() + seconds < self.deadline
+        self.unmeasured += not fits
+        return fits
 
 
 def _complete(
@@ -327,10 +359,19 @@ def _shorten(comparisons: Sequence[PlaceComparison]) -> list[PlaceComparison]:
 
 
 def _list_notes(
-    directory: Path, evaluations: Sequence[SolutionEvaluation], model: ModelEvaluation | None
+    request: EvaluationRequest,
+    evaluations: Sequence[SolutionEvaluation],
+    model: ModelEvaluation | None,
+    unmeasured: int,
 ) -> list[str]:
     """Return remarks on the decomposition and on the machine that make the numbers say less."""
-    notes = []
+    notes, directory = list[str](), request.directory
+    if unmeasured:
+        count = f"{unmeasured} comparison{'s' if unmeasured > 1 else ''}"
+        notes.append(
+            f"{count} of whole models did not fit into --timeout {request.timeout_s:.0f}: raise it "
+            "to measure them."
+        )
     try:
         result = ProblemResult.from_directory(directory)
         changed = first_mismatch(directory, result.files)

@@ -25,7 +25,7 @@ from runner.evaluate.program import (
     ProgramServer,
 )
 from runner.evaluate.solutions import CLASS, Solution
-from runner.evaluate.speed import WrongOutput, measure_pairs
+from runner.evaluate.speed import FEWEST_CALLS, WrongOutput, measure_pairs
 from runner.evaluate.written_model import write_model
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import ModelComparison, Speed
@@ -62,12 +62,10 @@ class ModelJudge:
         folder: Path,
         draws: Sequence[ModelDraw],
         places: Sequence[Place],
-        *,
-        measured: bool,
     ) -> None:
         """`draws`: models, which run and are not needed any more. `places`: all places."""
         self._builder, self._problem, self._server = builder, problem, server
-        self._folder, self._places, self._measured = folder, places, measured
+        self._folder, self._places = folder, places
         self._training = builder.tree.metadata.mode == "train"
         self._original: ConfinedProgram | None = None
         self._control: ConfinedProgram | None = None
@@ -77,6 +75,8 @@ class ModelJudge:
         """The original against the control."""
         self._count = 0
         self.forward_s = 0.0
+        self.measuring_s = 0.0
+        """Seconds that one comparison of two models takes, as far as is known."""
         self.control_s: float | None = None
         """Seconds of the control's fastest forward: what else runs here makes others slower."""
         self._samples = [self._run_original(draw) for draw in draws]
@@ -88,6 +88,7 @@ class ModelJudge:
         inputs_after = copy_inputs(draw.inputs)
         started = time.perf_counter()
         eager = run_forward(draw.model, inputs_after, draw.seed)
+        self.measuring_s = (time.perf_counter() - started) * FEWEST_CALLS
         try:
             exact = run_forward(wide, (widen(draw.inputs[0]), widen(draw.inputs[1])), draw.seed)
         except (RuntimeError, TypeError, ValueError):
@@ -98,10 +99,13 @@ class ModelJudge:
         )
 
     @contextmanager
-    def open(self, solutions: Sequence[Solution]) -> Iterator[None]:
-        """Keep the original, and the control for these solutions, running in the body."""
+    def open(self, solutions: Sequence[Solution], *, measured: bool) -> Iterator[None]:
+        """Keep the original, and the control for these solutions, running in the body.
+
+        `measured`: whether there is time to measure them; they are not needed otherwise.
+        """
         with ExitStack() as stack:
-            if self._measured:
+            if measured:
                 self._original = stack.enter_context(self._start_original(compiled=False))
                 try:
                     text = self._write(solutions, inserted=())
@@ -134,7 +138,7 @@ class ModelJudge:
             yield program
 
     def evaluate(
-        self, solutions: Sequence[Solution], *, beside_control: bool
+        self, solutions: Sequence[Solution], *, beside_control: bool, measured: bool
     ) -> tuple[ModelComparison, Speed | None, str | None]:
         """Return the verdict on the model with these solutions, its speed, and its text.
 
@@ -147,7 +151,7 @@ class ModelJudge:
             with self._start_written(text) as program:
                 error = self._compare(program)
                 before = self._control if beside_control and self._control else self._original
-                if error.reason is None and before is not None:
+                if error.reason is None and before is not None and measured:
                     speed = self._measure(before, program)
         except ProgramError as failure:
             reason = f"the model with it: {failure}"
@@ -208,9 +212,11 @@ class ModelJudge:
         return error
 
     def _measure(self, before: ConfinedProgram, after: ConfinedProgram) -> Speed:
+        started = time.monotonic()
         speed = measure_pairs(
             before, after, self._draw_inputs, allowed=self._allowed, enough_s=MODEL_ENOUGH_S
         )
+        self.measuring_s = time.monotonic() - started
         if before is (self._control or self._original):
             self.control_s = min([*speed.before_s, *filter(None, [self.control_s])])
         return speed

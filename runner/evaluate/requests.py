@@ -25,6 +25,10 @@ class EvaluationRequest(Document):
     in_model: bool = True
     """Whether the whole model with the solutions is judged and measured, too."""
     threads: int = 1
+    timeout_s: float = 1800.0
+    """Time after which the child is ended; what cannot be measured before is left out."""
+    progress: Path | None = None
+    """File that gets a line whenever another part of the work begins."""
 
 
 class EvaluationAnswer(Document):

@@ -21,6 +21,8 @@ from runner.verify.runtime.output_leaves import tensors
 
 FEWEST_PAIRS = 6
 MOST_PAIRS = 31
+FEWEST_CALLS = 2 * (FEWEST_PAIRS + 2)
+"""Calls of two slow programs that are measured beside each other."""
 ENOUGH_S = 2.0
 """Measuring ends after FEWEST_PAIRS pairs that took this time together."""
 BATCH_S = 0.01
@@ -28,6 +30,8 @@ BATCH_S = 0.01
 MOST_CALLS = 32
 MOST_BATCH_BYTES = 128 << 20
 WARM_UP_PAIRS = 2
+SLOW_S = 1.0
+"""A call that takes this long is warm after the first one, and gets no warm-up pairs."""
 _SLACK = 16.0
 """Factor of the tolerance for timed calls: they show other work, and not another order of sums."""
 _EXCESS_SHARE = 0.25
@@ -63,13 +67,15 @@ def measure_pairs(
         ProgramError: a program ended or raised an error.
         WrongOutput: the second program's outputs differ from the first one's.
     """
-    calls = _choose_calls(before, after, draw_inputs)
+    call_s = max(_time_call(program, draw_inputs) for program in (before, after))
+    calls = _count_calls(call_s, draw_inputs)
+    warm_up_pairs = 0 if call_s > SLOW_S else WARM_UP_PAIRS
     busy_s, waiting_s = (before.busy_s + after.busy_s), (before.waiting_s + after.waiting_s)
     times = _Times(), _Times()
     factor = allowed * _SLACK
     tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
     started = time.monotonic()
-    for pair in range(WARM_UP_PAIRS + MOST_PAIRS):
+    for pair in range(warm_up_pairs + MOST_PAIRS):
         batch = [draw_inputs() for _ in range(calls)]
         chosen = [secrets.randbelow(calls)]  # The programs learn it when the batch has run.
         outputs: dict[int, list[Any]] = {}
@@ -84,9 +90,9 @@ def measure_pairs(
         difference = compare(outputs[0], outputs[1], tolerances)
         if difference.reason:
             raise WrongOutput(f"{difference.reason} (while it was measured, on new inputs)")
-        if pair == WARM_UP_PAIRS - 1:
+        if pair == warm_up_pairs - 1:
             times, started = (_Times(), _Times()), time.monotonic()
-        elif pair >= WARM_UP_PAIRS + FEWEST_PAIRS - 1 and time.monotonic() - started > enough_s:
+        elif pair >= warm_up_pairs + FEWEST_PAIRS - 1 and time.monotonic() - started > enough_s:
             break
     excess = _find_excess(*times)
     before_s = [seconds / calls for seconds in times[0].run_s]
@@ -143,21 +149,25 @@ def _find_excess(before: _Times, after: _Times) -> float:
     return excess
 
 
-def _choose_calls(
-    before: ConfinedProgram, after: ConfinedProgram, draw_inputs: Callable[[], Inputs]
-) -> int:
-    """Run each program, so that it is warm, and return the number of calls in a batch."""
+def _time_call(program: ConfinedProgram, draw_inputs: Callable[[], Inputs]) -> float:
+    """Return the seconds of a call once the program is warm."""
     inputs = draw_inputs()
-    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors(list(inputs)))
-    seconds = 0.0
-    for program in (before, after):
-        for _ in range(2):  # The first call may compile.
-            program.place([inputs])
-            program.run_batch(0)
+    program.place([inputs])
+    program.run_batch(0)  # The first call may compile.
+    program.place([inputs])
+    seconds = program.run_batch(0)
+    if seconds < SLOW_S:
         program.place([inputs])
-        seconds = max(seconds, program.run_batch(0))
+        seconds = program.run_batch(0)
+    return seconds
+
+
+def _count_calls(call_s: float, draw_inputs: Callable[[], Inputs]) -> int:
+    """Return the number of calls in a batch."""
+    inputs = list(draw_inputs())
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors(inputs))
     fitting = max(1, MOST_BATCH_BYTES // max(size, 1))
-    return max(1, min(MOST_CALLS, fitting, round(BATCH_S / max(seconds, 1e-6))))
+    return max(1, min(MOST_CALLS, fitting, round(BATCH_S / max(call_s, 1e-6))))
 
 
 def _round(seconds: float) -> float:

@@ -11,6 +11,7 @@ import pytest
 from solution_files import write_solutions
 
 from runner.errors import KdrunError
+from runner.evaluate.evaluation import evaluate
 from runner.evaluate.requests import EvaluationRequest
 from runner.evaluate.runs import evaluate_all
 from runner.report.page import render_page
@@ -35,6 +36,7 @@ def test_a_model_that_cannot_be_evaluated_does_not_end_the_others(
     folder = write_solutions(tmp_path / "mine", names, {"softmax": SOFTMAX})
     evaluations: list[Evaluation] = []
     failures: list[KdrunError] = []
+    parts: list[tuple[str, str]] = []
     evaluate_all(
         [
             EvaluationRequest(directory=path, solutions=folder, measured=False)
@@ -44,11 +46,28 @@ def test_a_model_that_cannot_be_evaluated_does_not_end_the_others(
         timeout_s=300,
         on_done=lambda request, evaluation, text: evaluations.append(evaluation),
         on_failure=failures.append,
+        on_progress=lambda request, part: parts.append((request.directory.name, part)),
     )
     assert "no step refactors" in str(failures[0])
+    assert parts[-1] == ("heavy_tails", "the model with all right solutions")
     assert [item.is_all_right for item in evaluations] == [True]
     page = render_page(find_subject(str(tmp_path / "custom"), tmp_path))
     packed = re.search(r'id="solutions">([^<]+)<', page)
     assert packed is not None
     evaluated = json.loads(gzip.decompress(base64.b64decode(packed[1])))
     assert [row["name"] for row in evaluated[0]["solutions"]] == [names["softmax"]]
+
+
+@pytest.mark.long
+def test_what_there_is_no_time_to_measure_is_left_out_and_said(
+    decomposed: Path, names: dict[str, str], tmp_path: Path
+) -> None:
+    folder = write_solutions(tmp_path / "mine", names, {"softmax": SOFTMAX})
+    answer = evaluate(
+        EvaluationRequest(directory=decomposed, solutions=folder, compiled=False, timeout_s=1.0)
+    )
+    assert answer.evaluation is not None
+    assert answer.evaluation.is_all_right
+    assert answer.evaluation.model is not None
+    assert answer.evaluation.model.speed is None
+    assert any("did not fit into --timeout 1: " in note for note in answer.evaluation.notes)
