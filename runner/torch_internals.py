@@ -201,23 +201,33 @@ def pop_modes(functions: int, operators: int) -> None:
 
 
 @contextlib.contextmanager
-def filter_trace_frames(
-    keep: Callable[[traceback.StackSummary], traceback.StackSummary],
-) -> Iterator[None]:
-    """Let `keep` choose the frames of the stack traces that torch's tracers record for nodes.
+def replace_stack_traces(describe: Callable[[], list[str]]) -> Iterator[None]:
+    """Let `describe` write the stack trace that torch's tracers record for a node, as lines.
 
-    By default torch keeps the frames named `forward`. The patched method exists since torch 2.8.
+    By default torch looks up all frames, which takes a tenth of a trace, and keeps those named
+    `forward`. The patched method exists since torch 2.8.
     """
-    original = TracerBase._filter_traceback_frames
-
-    def filter_frames(_: TracerBase, summary: traceback.StackSummary) -> traceback.StackSummary:
-        return keep(summary)
-
-    TracerBase._filter_traceback_frames = filter_frames  # type: ignore[method-assign, assignment]
+    fx_proxy: Any = sys.modules[TracerBase.__module__]
+    method, captured = TracerBase._filter_traceback_frames, fx_proxy.CapturedTraceback
+    TracerBase._filter_traceback_frames = lambda _, summary: summary  # type: ignore[method-assign, assignment]
+    fx_proxy.CapturedTraceback = _DescribedTraceback(describe)
     try:
         yield
     finally:
-        TracerBase._filter_traceback_frames = original  # type: ignore[method-assign]
+        TracerBase._filter_traceback_frames = method  # type: ignore[method-assign]
+        fx_proxy.CapturedTraceback = captured
+
+
+class _DescribedTraceback:
+    """Stands for torch's CapturedTraceback, and for its summary, where a tracer records a node."""
+
+    def __init__(self, describe: Callable[[], list[str]]) -> None:
+        self.format = describe
+
+    def extract(self) -> _DescribedTraceback:
+        return self
+
+    summary = extract
 
 
 @contextlib.contextmanager

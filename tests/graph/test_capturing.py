@@ -12,6 +12,7 @@ from runner.graph import Graph
 from runner.graph.ir import Number, Ref, Symbol
 from runner.graph.tracing.capture import capture
 from runner.graph.tracing.provenance import tensor_literal
+from runner.graph.tracing.source_statement import is_torchs_or_kdruns
 from runner.problems import read_problem
 from runner.torch_internals import FakeTensorMode
 
@@ -343,3 +344,9 @@ def test_a_module_copied_while_it_is_built_is_of_the_same_fake_tensors() -> None
     with FakeTensorMode() as mode:
         copied = copy.deepcopy(torch.nn.Linear(2, 2))
     assert copied.weight.fake_mode is mode
+
+
+def test_a_package_whose_name_begins_like_torchs_is_the_authors() -> None:
+    beside_torch = Path(torch.__file__).parents[1]
+    assert is_torchs_or_kdruns(str(beside_torch / "torch" / "nn" / "modules" / "linear.py"))
+    assert not is_torchs_or_kdruns(str(beside_torch / "torchvision" / "ops" / "misc.py"))

@@ -43,6 +43,11 @@ def places(graph: Graph) -> list[tuple[str, str]]:
             "return x + torch.tensor(0.5, device=x.device)",
             [("to", "device")],
         ),
+        "read as a number": (
+            "mask = torch.ones(4, device=x.device)\n"
+            "return x + torch.arange(8, device=x.device) if mask.sum() == 4 else x",
+            [("arange", "device")],
+        ),
         "made of no number": (
             "return torch.cat([torch.tensor([], device=x.device), x.flatten()])",
             [("to", "device")],

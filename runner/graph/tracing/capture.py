@@ -103,7 +103,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 return convert(problem, built, traced, strategy, mode)
         except MemoryError as error:
             if errors:
-                error.add_note(f"it needs memory because {_reason(problem, errors[0])}")
+                error.add_note(f"it needs memory because {_reason(problem, errors[0])[0]}")
             raise
         except ProblemError as error:
             if strategy != "fake":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import functools
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from importlib.machinery import SourceFileLoader
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -88,19 +88,19 @@ def refuse_seeding() -> Iterator[None]:
 @contextlib.contextmanager
 def import_without_modes() -> Iterator[None]:
     """Run imports outside of tracing modes, so that a package makes real tensors on import."""
-    saved_import = builtins.__import__
+    loader: Any = SourceFileLoader
+    saved = loader.exec_module
 
-    def import_plainly(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.partition(".")[0] in _CACHES_NO_TENSORS:
-            return saved_import(name, *args, **kwargs)
-        with without_modes():
-            return saved_import(name, *args, **kwargs)
+    def execute(self: SourceFileLoader, module: ModuleType) -> None:
+        own = module.__name__.partition(".")[0] in _CACHES_NO_TENSORS
+        with contextlib.nullcontext() if own else without_modes():
+            saved(self, module)
 
-    builtins.__import__ = import_plainly
+    loader.exec_module = execute
     try:
         yield
     finally:
-        builtins.__import__ = saved_import
+        loader.exec_module = saved
 
 
 @contextlib.contextmanager

@@ -8,23 +8,25 @@ running frames show the modules that they belong to, and the operation's stack t
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import sys
-import traceback
 from collections import Counter
-from pathlib import Path
-from types import FrameType
+from dataclasses import replace
+from types import CodeType, FrameType
 
 import torch
 
 from runner.graph.ir import Scope
 from runner.graph.tracing.constant_tensors import find_plain_modules
-from runner.graph.tracing.source_statement import select_authors_frames
-from runner.torch_internals import filter_trace_frames
+from runner.graph.tracing.source_statement import (
+    CalledLine,
+    is_torchs_or_kdruns,
+    select_authors_lines,
+)
+from runner.torch_internals import replace_stack_traces
 
 _CALL = torch.nn.Module.__call__.__code__
-_TORCH = str(Path(torch.__file__).parent)
-_KDRUN = str(Path(__file__).parents[2])
 _NOTE = re.compile(r", in \S+?\|(?P<calls>\S+)$", re.MULTILINE)
 
 
@@ -36,14 +38,14 @@ def keep_authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextMan
     """
     modules = _ModuleFrames(model)
 
-    def filter_frames(summary: traceback.StackSummary) -> traceback.StackSummary:
-        summary, note = modules.annotate(summary)
-        summary = select_authors_frames(summary)
-        if summary and note:
-            summary[-1] = _with_name(summary[-1], f"{summary[-1].name}|{note}")
-        return summary
+    def describe() -> list[str]:
+        lines, note = modules.annotate(_find_relevant_frames())
+        lines = select_authors_lines(lines)
+        if lines and note:
+            lines[-1] = replace(lines[-1], function=f"{lines[-1].function}|{note}")
+        return [f'File "{line.file}", line {line.line}, in {line.function}\n' for line in lines]
 
-    return filter_trace_frames(filter_frames)
+    return replace_stack_traces(describe)
 
 
 class _ModuleFrames:
@@ -59,42 +61,37 @@ class _ModuleFrames:
         self.latest_calls: dict[str, tuple[FrameType, int]] = {}
         """By path: frame and number of the latest call that only frames show."""
 
-    def annotate(self, summary: traceback.StackSummary) -> tuple[traceback.StackSummary, str]:
-        """Return a stack trace that calls such a method `forward`, and a note on these calls.
+    def annotate(self, frames: list[FrameType]) -> tuple[list[CalledLine], str]:
+        """Return the author's lines, with such a method called `forward`, and a note on the calls.
 
         For each, the note gives the number of calls around it on the tracer's own stack of modules.
         A forward that belongs to no module, or that its module's own method calls, counts as a
         function.
         """
-        frames = _running_frames()[: len(summary)]
-        if [(f.f_code.co_filename, f.f_code.co_name) for f in frames] != [
-            (entry.filename, entry.name) for entry in summary
-        ]:
-            return summary, ""
         self._forget_finished(frames)
-        entries, enclosing, notes, depth = list(summary), [""], list[str](), 0
+        lines, enclosing, notes, depth = list[CalledLine](), [""], list[str](), 0
         direct_path: str | None = None
-        for n, frame in enumerate(frames):
-            is_call = frame.f_code is _CALL
-            is_authors = not frame.f_code.co_filename.startswith((_TORCH, _KDRUN))
-            module = _first_argument(frame) if is_authors or is_call else None
+        for frame in frames:
+            is_call, name = frame.f_code is _CALL, frame.f_code.co_name
+            module = _first_argument(frame)
             path = self._find_path(module)
             is_function = (
                 not isinstance(module, torch.nn.Module) or path == enclosing[-1] == direct_path
             )
-            if is_authors and frame.f_code.co_name == "forward" and is_function:
-                entries[n] = _with_name(entries[n], _function_name(frame))
+            if name == "forward" and is_function:
+                name = _function_name(frame)
             is_registered = is_call and id(getattr(module, "__dict__", None)) in self.registered
             depth += is_registered and path != ""
-            if not isinstance(module, torch.nn.Module) or path is None or path in enclosing:
-                continue
-            enclosing.append(path)
-            if not is_registered:
-                notes.append(f"{depth}|{self._describe_call(path, module, frame)}")
+            if isinstance(module, torch.nn.Module) and path is not None and path not in enclosing:
+                enclosing.append(path)
+                if not is_registered:
+                    notes.append(f"{depth}|{self._describe_call(path, module, frame)}")
+                if not is_call:
+                    name, direct_path = "forward", path
             if not is_call:
-                entries[n], direct_path = _with_name(entries[n], "forward"), path
+                lines.append(CalledLine(frame.f_code.co_filename, frame.f_lineno, name))
         note = ";".join(notes)
-        return traceback.StackSummary.from_list(entries), "" if " " in note else note
+        return lines, "" if " " in note else note
 
     def _find_path(self, module: object) -> str | None:
         entry = self.modules.get(id(vars(module))) if isinstance(module, torch.nn.Module) else None
@@ -131,11 +128,6 @@ def _function_name(frame: FrameType) -> str:
     return "forward_" if isinstance(_first_argument(frame), torch.nn.Module) or not cls else cls
 
 
-def _with_name(entry: traceback.FrameSummary, name: str) -> traceback.FrameSummary:
-    """Return a stack trace entry with another function name."""
-    return traceback.FrameSummary(entry.filename, entry.lineno, name, lookup_line=False)
-
-
 def add_method_scopes(scopes: tuple[Scope, ...], trace: str) -> tuple[Scope, ...]:
     """Return the module calls around an operation, with those that its stack trace notes."""
     note = _NOTE.search(trace)
@@ -148,10 +140,16 @@ def add_method_scopes(scopes: tuple[Scope, ...], trace: str) -> tuple[Scope, ...
     return tuple(result)
 
 
-def _running_frames() -> list[FrameType]:
-    """Return the running frames, outermost first."""
+def _find_relevant_frames() -> list[FrameType]:
+    """Return the running frames that are module calls or the author's, outermost first."""
     frames, frame = list[FrameType](), sys._getframe(1)
     while frame is not None:
-        frames.append(frame)
+        if _is_relevant(frame.f_code):
+            frames.append(frame)
         frame = frame.f_back  # type: ignore[assignment]
     return frames[::-1]
+
+
+@functools.lru_cache(4096)
+def _is_relevant(code: CodeType) -> bool:
+    return code is _CALL or not is_torchs_or_kdruns(code.co_filename)

@@ -169,6 +169,8 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def replace(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
                 return value if not isinstance(value, FakeTensor) else real[id(value)]
+            if isinstance(value, torch.device):
+                return torch.device("cpu")  # It may be a simulated one.
             if isinstance(value, list | tuple):
                 return type(value)(map(replace, value))
             return value

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import os
 import re
 import sys
-import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -16,34 +17,43 @@ import torch
 
 from runner.graph.ir import Origin
 
-_TORCH = str(Path(torch.__file__).parent)
-_KDRUN = str(Path(__file__).parents[2])
+_TORCH = str(Path(torch.__file__).parent) + os.sep
+_KDRUN = str(Path(__file__).parents[2]) + os.sep
 _SITE_PACKAGES = "site-packages/"
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 
 
-def select_authors_frames(summary: traceback.StackSummary) -> traceback.StackSummary:
-    """Keep the forwards outside torch, and what the innermost one calls in its own file or package.
+@dataclass(frozen=True, slots=True)
+class CalledLine:
+    """A line that runs, and the function that it is in."""
+
+    file: str
+    line: int
+    function: str
+
+
+def is_torchs_or_kdruns(file: str) -> bool:
+    """Return whether a file is torch's or kdrun's own; torchvision's is not."""
+    return file.startswith((_TORCH, _KDRUN))
+
+
+def select_authors_lines(lines: Sequence[CalledLine]) -> list[CalledLine]:
+    """Keep the forwards, and what the innermost one calls in its own file or package.
 
     For a forward in no package, such as a problem file's, keep its calls in packages, too.
+    `lines`: those that run, outermost first, without torch's and kdrun's.
     """
-    forwards = [
-        i
-        for i, frame in enumerate(summary)
-        if frame.name == "forward" and not frame.filename.startswith(_TORCH)
-    ]
+    forwards = [i for i, line in enumerate(lines) if line.function == "forward"]
     if not forwards:
-        return traceback.StackSummary.from_list([])
-    package = _package(summary[forwards[-1]].filename)
-    helpers = [f for f in summary[forwards[-1] + 1 :] if _is_helper(f.filename, package)]
-    return traceback.StackSummary.from_list([*(summary[i] for i in forwards), *helpers])
+        return []
+    package = _package(lines[forwards[-1]].file)
+    helpers = [line for line in lines[forwards[-1] + 1 :] if _is_helper(line.file, package)]
+    return [*(lines[i] for i in forwards), *helpers]
 
 
 def _is_helper(file: str, package: str) -> bool:
     """Return whether a file is in the forward's own package, or in any if the forward has none."""
-    if _SITE_PACKAGES in package or file.startswith(_TORCH):
-        return _package(file) == package
-    return _package(file) == package or _SITE_PACKAGES in file
+    return _package(file) == package or (_SITE_PACKAGES in file and _SITE_PACKAGES not in package)
 
 
 @functools.cache
@@ -58,7 +68,7 @@ def find_origin(trace: str, problem_file: str) -> Origin | None:
     frames = [
         (m["file"], int(m["line"]), m["function"].partition("|")[0]) for m in _FRAME.finditer(trace)
     ]
-    frames = [f for f in frames if not f[0].startswith((_TORCH, _KDRUN))]
+    frames = [f for f in frames if not is_torchs_or_kdruns(f[0])]
     if not frames:
         return None
     start = max((i + 1 for i, frame in enumerate(frames) if frame[2] == "forward"), default=0)
@@ -95,7 +105,7 @@ def find_origin(trace: str, problem_file: str) -> Origin | None:
 def current_origin() -> Origin | None:
     """Return the author's statement that is running, from the frame outside torch and kdrun."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith((_TORCH, _KDRUN)):
+    while frame is not None and is_torchs_or_kdruns(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return None
