@@ -63,6 +63,10 @@ class KernelFlow:
             )
         for index in self._kernels_varying_in_loops():
             self.constant[index] = False
+        self._activations = [
+            [(name, k) for name, k in inputs if k is None or not self.constant[k]]
+            for inputs in self.inputs
+        ]
         self.contractions = [int(k.kind == "contraction") for k in self.kernels]
         self._readers_of_kernel: dict[int, tuple[frozenset[int], frozenset[int], bool]] = {}
         self.users = [tuple(sorted(self.readers_of_kernel(k)[0])) for k in range(len(self.kernels))]
@@ -123,11 +127,7 @@ class KernelFlow:
 
     def activations(self, k: int) -> list[tuple[str, int | None]]:
         """Return (name, producing kernel) of each value that depends on the model's inputs."""
-        return [
-            (name, producer)
-            for name, producer in self.inputs[k]
-            if producer is None or not self.constant[producer]
-        ]
+        return self._activations[k]
 
     def readers_of_kernel(self, k: int) -> tuple[frozenset[int], frozenset[int], bool]:
         """Return the readers of a kernel's results: (kernels, views, whether the model does).
@@ -479,8 +479,8 @@ def _line_to_continue(
         return None
     ends = [m for _, m in _streams(flow, k) if m is not None and m in line_of]
     continuable = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
-    if not continuable:
-        return None
+    if len(continuable) < 2:
+        return line_of[continuable[0]] if continuable else None
     return line_of[max(continuable, key=lambda m: (len(flow.ancestors(m, candidates)), -m))]
 
 

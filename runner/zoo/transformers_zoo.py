@@ -1,8 +1,9 @@
 """Lists the models of transformers: each architecture in its default configuration.
 
 A language model has its head (`LlamaForCausalLM`), an encoder-decoder both of its sides; of any
-other architecture it is the class that `AutoModel` builds. Sequences are full, so that no padding
-mask is given: transformers reads a mask's values, and drops one that masks nothing.
+other architecture it is the class that `AutoModel` builds. Inputs follow from the names of
+forward's parameters, or else from a table of classes. Sequences are full, so that no padding mask
+is given: transformers reads a mask's values, and drops one that masks nothing.
 """
 
 import inspect
@@ -12,6 +13,7 @@ from typing import Any
 
 from runner.problems import InputExpression, parse_inputs
 from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
+from runner.zoo.transformers_inputs import INPUTS, REFUSALS
 
 SEQUENCE = 128
 _AUDIO_SAMPLES = 16_000
@@ -44,12 +46,20 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
         config = model_class.config_class()
     except Exception as error:  # the package's own code, with what it needs beside it
         return Refusal(f"has no default configuration here: {type(error).__name__}: {error}")
-    inputs: list[InputExpression] = []
-    for parameter in _find_called_parameters(model_class, config):
-        text = _INPUT_RULES.get(parameter, _no_rule)(config)
-        if text is None:
-            return Refusal(f"its forward() needs {parameter}, for which there is no default size")
-        inputs += parse_inputs(f"{parameter}={text}")
+    if name in REFUSALS:
+        return Refusal(REFUSALS[name])
+    known, inputs = INPUTS.get(name), list[InputExpression]()
+    if isinstance(known, str):
+        inputs = parse_inputs(known)
+    elif known is not None:
+        inputs = [InputExpression(*pair) for pair in known]
+    else:
+        for parameter in _find_called_parameters(model_class, config):
+            text = _INPUT_RULES.get(parameter, _no_rule)(config)
+            if text is None:
+                reason = f"its forward() needs {parameter}, for which there is no default size"
+                return Refusal(reason)
+            inputs += parse_inputs(f"{parameter}={text}")
     config_class = type(config)
     module = (
         "transformers" if hasattr(transformers, config_class.__name__) else config_class.__module__

@@ -124,7 +124,8 @@ MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES = {"sides": "SidesForConditionalGen
 """,
     "diffusers/__init__.py": """\
 from diffusers import models
-from diffusers.models import AutoencoderKL, ModelMixin, NewModel
+from diffusers.models import AutoencoderKL, ModelMixin, MotionAdapter, NewModel
+from diffusers.models import AllegroTransformer3DModel
 """,
     "diffusers/models/__init__.py": """\
 class ModelMixin: ...
@@ -136,6 +137,12 @@ class AutoencoderKL(ModelMixin):
 
 class NewModel(ModelMixin):
     def __init__(self, width): ...
+
+
+class MotionAdapter(ModelMixin): ...
+
+
+class AllegroTransformer3DModel(ModelMixin): ...
 """,
 }
 EXPECTED = {
@@ -154,7 +161,9 @@ EXPECTED = {
         "WordModel": ("word", "torch.randint(0, 50, (1, 128))"),
     },
     "diffusers": {
+        "AllegroTransformer3DModel": ("models", "torch.cartesian_prod(torch.arange(5), "),
         "AutoencoderKL": ("models", "torch.randn(1, 3, 256, 256)"),
+        "MotionAdapter": ("models", "its forward() does nothing"),
         "NewModel": ("models", "has no default configuration: it needs width"),
     },
 }
@@ -280,7 +289,7 @@ def test_the_command_lists_packages_and_models(doubles: Path) -> None:
     run = CliRunner().invoke
     packages = json.loads(run(cli, ["zoo", "--json"], standalone_mode=False).stdout)
     counts = {p["package"]: p["models"] for p in packages}
-    assert counts == {"diffusers": 2, "timm": 3, "torchvision": 2, "transformers": 3}
+    assert counts == {"diffusers": 4, "timm": 3, "torchvision": 2, "transformers": 3}
     shown = run(cli, ["zoo", "timm", "--problem", "tiny_*"], standalone_mode=False)
     assert [line.split() for line in shown.stdout.splitlines()[2:4]] == [
         ["tiny_net", "tiny"],

@@ -4,7 +4,7 @@ A constant is a value that depends on no input and no parameter: a mask, a table
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Arg, Operation, Origin, Scope, references
@@ -28,9 +28,11 @@ def constant_cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
     positions of both a mask and a table, are a set of their own: sharing them is no reason to
     compute the results together. A module call that computes only constants is a set too.
     """
+    varying_calls = {scopes for op in _varying_operations(flow) for scopes in _module_calls(op)}
     for connected in connected_constants(constants, flow):
         families = _split_by_shared_integers(connected, flow)
-        for cone in (piece for family in families for piece in _split_by_module(family, flow)):
+        pieces = (p for family in families for p in _split_by_module(family, flow, varying_calls))
+        for cone in pieces:
             for index in sorted(cone, reverse=True):
                 if flow.operations[index].view and flow.escapes(index, cone):
                     cone.discard(index)
@@ -48,14 +50,20 @@ def _is_too_large_for_table(cone: set[int], flow: Flow) -> bool:
     return reads_trained and sum(_computes_numbers(i, flow) for i in cone) > _MOST_TABLE_OPERATIONS
 
 
-def _split_by_module(cone: set[int], flow: Flow) -> Iterator[set[int]]:
-    """Split constants by the outermost call of an author's module that computes only constants."""
+def _split_by_module(
+    cone: set[int], flow: Flow, varying_calls: Collection[tuple[Scope, ...]]
+) -> Iterator[set[int]]:
+    """Split constants by the outermost call of an author's module that computes only constants.
+
+    `varying_calls`: the module calls that compute something else, too.
+    """
     operations = flow.operations
-    varying = {scopes for op in _varying_operations(flow) for scopes in _module_calls(op)}
     parts: dict[tuple[Scope, ...], set[int]] = {}
     for index in sorted(cone):
         constant_calls = (
-            s for s in _module_calls(operations[index]) if s not in varying and not s[-1].builtin
+            s
+            for s in _module_calls(operations[index])
+            if s not in varying_calls and not s[-1].builtin
         )
         parts.setdefault(next(constant_calls, ()), set()).add(index)
     for part in parts.values():

@@ -329,6 +329,7 @@ def _function_names(formula: str) -> list[str]:
     return re.findall(r"(\w+)\(", formula)
 
 
+@functools.cache
 def _operators(function: str) -> frozenset[str]:
     operators = frozenset(FUNCTIONS[function].operators)
     return operators | _OTHER_OPERATORS.get(function, frozenset())

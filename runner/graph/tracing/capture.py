@@ -40,6 +40,7 @@ from runner.graph.tracing.value_recipes import ValueRecorder
 from runner.problems import (
     LoadedProblem,
     Problem,
+    author_code,
     author_error,
     check_inputs,
     load_problem,
@@ -167,11 +168,8 @@ def capture_object(
                 raise
             except Exception as error:  # Whatever tracing raises, the next strategy is tried.
                 errors.append(error)
-        try:
-            with torch.no_grad():
-                model(*args, **kwargs)
-        except Exception as error:
-            raise author_error(problem, error) from error
+        with torch.no_grad(), author_code(problem):
+            model(*args, **kwargs)
         raise _refusal(problem, errors) from errors[-1]
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
@@ -234,9 +232,5 @@ def _raise_authors_own_error(problem: Problem, mode: Mode, built: BuiltProblem) 
         raise
     except Exception:
         untraced = _build(problem, mode, contextlib.nullcontext())
-    try:
+    with author_code(problem):
         untraced.model(*untraced.args, **untraced.kwargs)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise author_error(problem, error) from error
