@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import torch._subclasses as subclasses
+import torch.export.exported_program as exported_program
 import torch.utils.backend_registration as backends
 from torch._C import DisableTorchFunction
 from torch._ops import HigherOrderOperator, OpOverload
@@ -228,6 +229,22 @@ class _DescribedTraceback:
         return self
 
     summary = extract
+
+
+@contextlib.contextmanager
+def mix_fake_modes() -> Iterator[None]:
+    """Let torch.export finish a program that holds fake tensors of two modes.
+
+    A tensor in a plain attribute keeps the mode in which the model was built, also after a
+    `to(device)` that does nothing. torch only looks for one mode to write guards for dynamic
+    shapes, which no program here has.
+    """
+    original = exported_program._convert_guards_to_code
+    exported_program._convert_guards_to_code = lambda _: []
+    try:
+        yield
+    finally:
+        exported_program._convert_guards_to_code = original
 
 
 @contextlib.contextmanager

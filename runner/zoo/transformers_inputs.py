@@ -2,5 +2,140 @@
 
 from collections.abc import Mapping, Sequence
 
-INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {}
-REFUSALS: Mapping[str, str] = {}
+INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
+    "Blip2QFormerModel": (
+        "query_embeds=float32[1,32,768], encoder_hidden_states=float32[1,257,1408]"
+    ),
+    "CanineModel": "input_ids=int64[1,128]<65536",
+    "CohereCompassVisionModel": (
+        ("hidden_states", "torch.randn(1024, 1536)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "Cosmos3EdgeVisionModel": (
+        ("pixel_values", "torch.randn(1024, 768)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "DecisionTransformerModel": (
+        "states=float32[1,20,17], actions=float32[1,20,4], rewards=float32[1,20,1], "
+        "returns_to_go=float32[1,20,1], timesteps=int64[1,20]<4096, "
+        "attention_mask=int64[1,20]=1"
+    ),
+    "EfficientLoFTRModel": "pixel_values=float32[1,2,3,480,640]",
+    "Exaone4_5_VisionModel": (
+        ("hidden_states", "torch.randn(1024, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "FastSpeech2ConformerWithHifiGan": "input_ids=int64[1,128]<78",
+    "FunAsrNanoEncoder": ("input_features=float32[1,128,560], input_features_mask=int64[1,128]=1"),
+    "Gemma3nAudioEncoder": (
+        ("audio_mel", "torch.randn(1, 128, 128)"),
+        ("audio_mel_mask", "torch.zeros(1, 128, dtype=torch.bool)"),
+    ),
+    "Gemma4AudioModel": "input_features=float32[1,128,128]",
+    "Gemma4VisionModel": (
+        ("pixel_values", "torch.rand(1, 2304, 768)"),
+        (
+            "pixel_position_ids",
+            (
+                "torch.cartesian_prod(torch.arange(48), torch.arange(48)).flip(-1)[None]"
+                ".contiguous()"
+            ),
+        ),
+    ),
+    "Glm4vMoeVisionModel": (
+        ("hidden_states", "torch.randn(576, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
+    ),
+    "Glm4vVisionModel": (
+        ("hidden_states", "torch.randn(576, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
+    ),
+    "Glm5NextVisionModel": (
+        ("hidden_states", "torch.randn(576, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
+    ),
+    "GlmImageVisionModel": (
+        ("pixel_values", "torch.randn(1024, 768)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "GlmOcrVisionModel": (
+        ("hidden_states", "torch.randn(576, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
+    ),
+    "HYV4VLVisionModel": (
+        ("pixel_values", "torch.randn(1024, 768)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "HunYuanVLVisionTransformer": (
+        ("pixel_values", "torch.randn(1024, 768)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "Inkling2VisionModel": (
+        ("pixel_values", "torch.rand(256, 40, 40, 3) * 2 - 1"),
+        ("image_grid_thw", "torch.tensor([[1, 16, 16]])"),
+    ),
+    "Kimi_K25VisionModel": (
+        ("pixel_values", "torch.randn(1024, 3, 14, 14)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "Lfm3VlVisionModel": (
+        ("pixel_values", "torch.randn(1024, 1536)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "MimiDecoderModel": "latents=float32[1,512,13], use_cache=false",
+    "MuseGlimmerAssistantModel": (
+        "noise_embeds=float32[1,16,6656], context_hidden_states=float32[1,128,33280], "
+        "use_cache=false"
+    ),
+    "MuseGlimmerVisionModel": (
+        ("pixel_values", "torch.randn(1024, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "MuseSparkAudioModel": "input_values=float32[1,24960]",
+    "MuseSparkVisionModel": (
+        ("pixel_values", "torch.randn(1024, 1176)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+    ),
+    "Nemotron3_5TranscribeAudioModel": "input_features=float32[1,128,128]",
+    "Nemotron3_5TranscribeWordTimestampModel": "inputs_embeds=float32[1,128,1280]",
+    "NeuCodecModel": "input_values=float32[1,1,16000], input_features=float32[1,50,160]",
+    "OmDetTurboForObjectDetection": (
+        ("pixel_values", "torch.randn(1, 3, 640, 640)"),
+        ("classes_input_ids", "torch.randint(49408, (4, 77))"),
+        ("classes_attention_mask", "torch.ones(4, 77, dtype=torch.int64)"),
+        ("tasks_input_ids", "torch.randint(49408, (1, 77))"),
+        ("tasks_attention_mask", "torch.ones(1, 77, dtype=torch.int64)"),
+        ("classes_structure", "torch.tensor([4])"),
+    ),
+    "Sam3LiteTextModel": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
+    "XcodecModel": "input_values=float32[1,1,16000]",
+}
+"""Class -> its inputs in the language of `--inputs`, or names and Python expressions where that
+cannot say them."""
+
+REFUSALS: Mapping[str, str] = {
+    "AutoformerModel": ("its default configuration sets no prediction_length, which it requires"),
+    "EdgeTamVideoModel": (
+        "its forward() needs an EdgeTamVideoInferenceSession, an object that keeps a video, "
+        "its prompts and the results so far"
+    ),
+    "EsmModel": "its default configuration sets no vocab_size, so that it cannot be built",
+    "Glm4vModel": (
+        "its default configuration does not run: mrope_section sums up to 32, "
+        "but without partial_rotary_factor there are 64 rotary frequencies"
+    ),
+    "HunYuanMoEV1ForCausalLM": (
+        "its default configuration sets no head_dim, so that it cannot be built"
+    ),
+    "HunYuanVLTextModel": (
+        "its default configuration sets no head_dim, so that it cannot be built"
+    ),
+    "InformerModel": "its default configuration sets no prediction_length, which it requires",
+    "InstructBlipModel": (
+        "its default configuration sets no image_token_id, without which its forward() fails"
+    ),
+    "InstructBlipVideoModel": (
+        "its default configuration sets no video_token_id, without which its forward() fails"
+    ),
+}
+"""Class -> why its default configuration does not run."""

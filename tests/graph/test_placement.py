@@ -82,6 +82,7 @@ def test_a_tensor_is_made_where_its_author_makes_it(
 def test_a_table_in_a_plain_attribute_is_moved_as_its_author_moves_it(program: Program) -> None:
     graph = program("return x + self.table.to(x.device)", init="self.table = torch.arange(8)")
     assert places(graph) == [("to", "device")]
+    assert graph.capture == "fake"
 
 
 def test_what_is_written_into_a_tensor_on_the_cpu_stays_there(program: Program) -> None:

@@ -108,6 +108,13 @@ class GridModel:
     config_class = Config
 
     def forward(self, grid): ...
+
+
+class XcodecModel:
+    main_input_name = "input_values"
+    config_class = Config
+
+    def forward(self, input_values): ...
 """,
     "transformers/models/__init__.py": "",
     "transformers/models/auto/__init__.py": "",
@@ -116,7 +123,8 @@ def model_type_to_module_name(model_type):
     return model_type.replace("-", "_")
 """,
     "transformers/models/auto/modeling_auto.py": """\
-MODEL_MAPPING_NAMES = {"alias": "WordModel", "word": "WordModel", "grid": ("GridModel", "Other")}
+MODEL_MAPPING_NAMES = {"alias": "WordModel", "word": "WordModel", "grid": ("GridModel", "Other"),
+    "xcodec": "XcodecModel"}
 MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = {}
 MODEL_FOR_MASKED_LM_MAPPING_NAMES = {}
 MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES = {}
@@ -159,6 +167,7 @@ EXPECTED = {
         "GridModel": ("grid", "its forward() needs grid, for which there is no default size"),
         "SidesForConditionalGeneration": ("sides", "torch.randint(0, 50, (1, 32))"),
         "WordModel": ("word", "torch.randint(0, 50, (1, 128))"),
+        "XcodecModel": ("xcodec", "torch.randn(1, 1, 16000)"),
     },
     "diffusers": {
         "AllegroTransformer3DModel": ("models", "torch.cartesian_prod(torch.arange(5), "),
@@ -289,7 +298,7 @@ def test_the_command_lists_packages_and_models(doubles: Path) -> None:
     run = CliRunner().invoke
     packages = json.loads(run(cli, ["zoo", "--json"], standalone_mode=False).stdout)
     counts = {p["package"]: p["models"] for p in packages}
-    assert counts == {"diffusers": 4, "timm": 3, "torchvision": 2, "transformers": 3}
+    assert counts == {"diffusers": 4, "timm": 3, "torchvision": 2, "transformers": 4}
     shown = run(cli, ["zoo", "timm", "--problem", "tiny_*"], standalone_mode=False)
     assert [line.split() for line in shown.stdout.splitlines()[2:4]] == [
         ["tiny_net", "tiny"],

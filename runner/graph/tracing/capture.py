@@ -219,6 +219,7 @@ def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
     return BuiltProblem(loaded, model, args, kwargs, model_recorder, inputs_recorder)
 
 
+@torch.no_grad()
 def _raise_authors_own_error(problem: Problem, mode: Mode, built: BuiltProblem) -> None:
     """Run the model without a tracer; an error that it raises by itself is the author's, not ours.
 

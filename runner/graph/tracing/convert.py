@@ -306,7 +306,7 @@ class _GraphWriter:
         elif getattr(target, "__name__", "") in _SWITCHES:
             self.node_values[node] = None
         else:
-            raise CaptureRefusal(f"forward() calls {target}")
+            raise CaptureRefusal(f"forward() calls {getattr(target, '__name__', target)}")
 
     def _convert_number_read(self, node: FxNode) -> None:
         """Convert a read of a number: an argument of operations, or a decision of Python code."""

@@ -24,6 +24,7 @@ from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import (
     DataDependentOutputException,
+    mix_fake_modes,
     tree_flatten,
     tree_unflatten,
     watch_fake_devices,
@@ -101,6 +102,7 @@ def _export(
         refuse_seeding(),
         containers,
         keep_authors_frames(built.model),
+        mix_fake_modes(),
         NumbersOnDeviceMode() as mode,
         watch_fake_devices(mode.note_query),
     ):
