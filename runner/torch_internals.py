@@ -22,7 +22,6 @@ from typing import Any
 
 import torch
 import torch._subclasses as subclasses
-import torch.export.exported_program as exported_program
 import torch.utils.backend_registration as backends
 from torch._C import DisableTorchFunction
 from torch._ops import HigherOrderOperator, OpOverload
@@ -239,6 +238,7 @@ def mix_fake_modes() -> Iterator[None]:
     `to(device)` that does nothing. torch only looks for one mode to write guards for dynamic
     shapes, which no program here has.
     """
+    exported_program: Any = sys.modules[torch.export.ExportedProgram.__module__]
     original = exported_program._convert_guards_to_code
     exported_program._convert_guards_to_code = lambda _: []
     try:

@@ -173,8 +173,9 @@ def test_a_copy_that_only_another_device_makes_is_kept(program: Program, merged:
 
 def test_a_note_names_no_address(program: Program) -> None:
     graph = program(
-        "self.held.copy_(x)\nself.held = self.held.to(x.device)\nreturn x + self.held",
-        init="self.held = torch.randn(4, 8)",
+        "if x.device.type != 'cpu':\n"
+        "    raise RuntimeError(f'no kernel for {object()}')\n"
+        "return x + 1"
     )
     assert any(note.startswith("not shown to run on a device: ") for note in graph.notes)
     assert not any("0x" in note for note in graph.notes)
@@ -191,3 +192,12 @@ def test_what_a_library_says_in_its_own_words_is_traced_again(program: Program) 
         """
     )
     assert places(graph) == [("to", "device")]
+
+
+def test_a_state_in_a_plain_attribute_may_move_to_the_device(program: Program) -> None:
+    graph = program(
+        "self.held.copy_(x)\nself.held = self.held.to(x.device)\nreturn x + self.held",
+        init="self.held = torch.randn(4, 8)",
+    )
+    assert graph.capture == "fake"
+    assert not any("device" in note for note in graph.notes)
