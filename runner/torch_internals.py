@@ -236,15 +236,15 @@ def mix_fake_modes() -> Iterator[None]:
 
     A tensor in a plain attribute keeps the mode in which the model was built, also after a
     `to(device)` that does nothing. torch only looks for one mode to write guards for dynamic
-    shapes, which no program here has.
+    shapes, which no program here has. The patched function takes one argument in all versions.
     """
     exported_program: Any = sys.modules[torch.export.ExportedProgram.__module__]
-    original = exported_program._convert_guards_to_code
-    exported_program._convert_guards_to_code = lambda _: []
+    original = exported_program._get_shape_env
+    exported_program._get_shape_env = lambda _: None
     try:
         yield
     finally:
-        exported_program._convert_guards_to_code = original
+        exported_program._get_shape_env = original
 
 
 @contextlib.contextmanager
