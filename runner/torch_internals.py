@@ -16,7 +16,7 @@ import contextlib
 import functools
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -33,6 +33,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from torch._subclasses.fake_tensor import FakeTensorMode as _FakeTensorMode
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.proxy import TracerBase
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import (
@@ -44,6 +45,7 @@ from torch.utils._pytree import (
     tree_map_only,
     tree_unflatten,
 )
+from torch.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
 
 NEWEST_TESTED = "2.15.0"
 """Newest torch that the samples and the tests of docs/versions.md were run with."""
@@ -64,6 +66,9 @@ __all__ = [  # noqa: RUF022  (grouped by purpose)
     "OpOverload",
     # Intercepts each operator that a program calls.
     "TorchDispatchMode",
+    # Refer to a tensor, or map tensors by identity, and keep none alive.
+    "TensorWeakRef",
+    "WeakTensorKeyDictionary",
     # Calls torch without a program's `__torch_function__`.
     "DisableTorchFunction",
     # Flatten inputs and results into tensors, as torch.export does, and rebuild them.
@@ -228,6 +233,15 @@ class _DescribedTraceback:
         return self
 
     summary = extract
+
+
+def write_graph_code_late() -> contextlib.AbstractContextManager[None]:
+    """Let torch write a graph's Python code when the graph first runs, not after each change.
+
+    torch.export changes graphs often, and none of them runs. With hundreds of graphs inside of one,
+    as `torch.no_grad()` in a forward gives, the code takes four fifths of an export.
+    """
+    return _use_lazy_graph_module(True)
 
 
 @contextlib.contextmanager
@@ -409,6 +423,37 @@ def follow_tensor_subclasses() -> Iterator[None]:
         # Those of the base class apply again.
         del torch.Tensor.as_subclass, torch.Tensor._make_subclass
         proxy_tensor.HANDLED_TYPES = original_types
+
+
+@contextlib.contextmanager
+def watch_operators(
+    record: Callable[[OpOverload, tuple[Any, ...], Mapping[str, Any], Any], None],
+) -> Iterator[None]:
+    """Call `record` with each operator that runs, its arguments and its result.
+
+    The operators are those that torch.export records, before autograd: `linear` is one of them, and
+    the truth of a tensor is a comparison. Only torch's own modes may run there, of which
+    SchemaCheckMode runs alone.
+    """
+    from torch._dispatch.python import enable_python_dispatcher
+    from torch._subclasses.schema_check_mode import SchemaCheckMode
+
+    class Watch(SchemaCheckMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        ) -> Any:
+            if func is torch.ops.aten.is_nonzero.default:
+                with self:
+                    return (args[0] != 0).item()
+            kwargs = kwargs or {}
+            result = func(*args, **kwargs)
+            record(func, args, kwargs, result)
+            return result
+
+    watch = Watch()
+    watch._dispatch_key = torch._C.DispatchKey.PreDispatch  # type: ignore[attr-defined]
+    with enable_python_dispatcher(), watch:
+        yield
 
 
 def running_tracer() -> Any:

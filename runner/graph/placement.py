@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule, Interpreter
 from torch.fx import Node as FxNode
 
 from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
+from runner.graph.tracing.concrete_trace import restore_attributes
 from runner.graph.tracing.export_trace import BuiltProblem, Placement, TracedProgram, export
+from runner.graph.tracing.operator_recording import record_operators
 from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
@@ -33,7 +36,7 @@ from runner.torch_internals import (
     mixes_devices,
     tree_flatten,
     tree_map,
-    tree_unflatten,
+    tree_map_only,
     without_guards,
 )
 
@@ -42,8 +45,9 @@ _ON_DEVICE = "on_device"
 """Key of a node's `meta`: the fake tensor that the node gives when the model is on a device."""
 _MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may return their argument on another device."""
-_MAY_BE_ABSENT_HERE = _MOVES | {"contiguous"}
+_MAY_BE_ABSENT_HERE = frozenset({*_MOVES, "contiguous"})
 """Operators that do nothing to a tensor that already fits, and may then leave no trace."""
+_Pairs = list[tuple[FxNode | None, FxNode | None]]
 _DEVICE_LAYOUT_OPERATORS = {"scaled_dot_product_attention"}
 """Operators whose result has another memory order on a CPU than on other devices."""
 
@@ -62,6 +66,8 @@ def note_placement(
             return
         if not traced.skips_copies and _run_on_device(traced.module):
             return
+    if _record_on_device(built, traced, build):
+        return
     try:
         try:
             device_trace = _trace_on_device(built, build)
@@ -78,9 +84,7 @@ def note_placement(
         summary = "does not run on a device" if mixes else "not shown to run on a device"
         traced.notes.append(f"{summary}: {_error_summary(error, str(file))}")
         return
-    if not _copy_device_values(traced.module, device_trace.module):
-        for node in _nodes(traced.module):
-            node.meta.pop(_ON_DEVICE, None)
+    if not _copy_device_values(traced.graph, device_trace.graph):
         traced.placement = "unknown"
         traced.notes.append("computes something else on a device than on the CPU")
 
@@ -97,7 +101,30 @@ def _trace_on_device(
 ) -> TracedProgram:
     # The author's prints already came out at the first trace.
     with without_guards(), contextlib.redirect_stdout(io.StringIO()):
-        return export(_on_device(built, build))
+        return export(_on_device(built, build, FakeTensors()))
+
+
+def _record_on_device(
+    built: BuiltProblem, traced: TracedProgram, build: Callable[[FakeTensors], BuiltProblem] | None
+) -> bool:
+    """Store on each node its value on the device, from the operators that the forward calls there.
+
+    This takes a tenth of the time of a second trace. Return False, and store nothing, if the
+    recorder cannot follow the forward, or if the forward does not run on a device.
+    """
+    if any(isinstance(_attribute(n), GraphModule) for n in traced.graph.find_nodes(op="get_attr")):
+        return False
+    fake = FakeTensors()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            device_problem = _on_device(built, build, fake)
+            with restore_attributes(device_problem.model):
+                recording = record_operators(device_problem, fake, traced, _MAY_BE_ABSENT_HERE)
+    except MemoryError:
+        raise
+    except Exception:  # The trace that follows tells what does not run there, and where.
+        return False
+    return _copy_device_values(traced.graph, recording)
 
 
 def _may_query_device(file: Path) -> bool:
@@ -109,7 +136,7 @@ def _moves_tensors(traced: TracedProgram) -> bool:
     """Return whether the forward makes, moves or holds tensors whose device may differ."""
     if any(kind == "constant" for kind, _, _ in traced.placeholders):
         return True
-    for node in _nodes(traced.module):
+    for node in _nodes(traced.graph):
         if node.op == "get_attr":
             if isinstance(_attribute(node), torch.Tensor):
                 return True
@@ -120,7 +147,7 @@ def _moves_tensors(traced: TracedProgram) -> bool:
 
 def _has_device_layouts(traced: TracedProgram) -> bool:
     """Return whether the memory order of a value may be another one on a device."""
-    return any(_operator(node) in _DEVICE_LAYOUT_OPERATORS for node in _nodes(traced.module))
+    return any(_operator(node) in _DEVICE_LAYOUT_OPERATORS for node in _nodes(traced.graph))
 
 
 def _run_on_device(module: GraphModule) -> bool:
@@ -158,13 +185,13 @@ class _RunOnDevice(Interpreter):
         return value
 
 
-def _nodes(module: Any) -> Iterator[FxNode]:
+def _nodes(graph: FxGraph) -> Iterator[FxNode]:
     """Yield the nodes of a graph, and of the graphs that it calls, in program order."""
-    for node in module.graph.nodes:
+    for node in graph.nodes:
         yield node
         inner = _attribute(node) if node.op == "get_attr" else None
         if isinstance(inner, GraphModule):
-            yield from _nodes(inner)
+            yield from _nodes(inner.graph)
 
 
 def _attribute(node: FxNode) -> Any:
@@ -172,14 +199,16 @@ def _attribute(node: FxNode) -> Any:
 
 
 def _on_device(
-    built: BuiltProblem, build: Callable[[FakeTensors], BuiltProblem] | None
+    built: BuiltProblem,
+    build: Callable[[FakeTensors], BuiltProblem] | None,
+    fake: FakeTensors,
 ) -> BuiltProblem:
     """Return the problem with its model and inputs moved to the simulated device.
 
     `build` builds them again, so that nothing of the first trace remains. Without it the model is
     copied, since only real numbers could build it.
     """
-    fake, device = FakeTensors(), simulated_device()
+    device = simulated_device()
     device_problem = build(fake) if build else replace(built, model=fake.copy_model(built.model))
     move_model(device_problem.model, fake, device)
     with fake:
@@ -190,73 +219,137 @@ def _on_device(
     return replace(device_problem, args=args, kwargs=kwargs)
 
 
-def _copy_device_values(module: Any, device_module: Any) -> bool:
+def _copy_device_values(graph: FxGraph, device_graph: FxGraph) -> bool:
     """Store on each node its value on the device; return False if the two programs differ.
 
     A move or copy that only the device's program has is inserted here, where it returns its
-    argument. Each node is rewired to read what its counterpart reads: here a move's result and its
-    argument are the same value.
+    argument, and what reads its result there reads it here too.
     """
-    queue = [node for node in _nodes(device_module) if not _is_assertion(node)][::-1]
+    pairs = _align(graph, device_graph)
+    if pairs is None:
+        return False
     counterparts: dict[FxNode, FxNode] = {}
     """Node of the program on the device -> its counterpart here."""
-    device_only: dict[FxNode, FxNode] = {}
-    """Node that only the program on the device has -> the node that it reads."""
+    inserted: set[FxNode] = set()
     previous: FxNode | None = None
-    for node in list(_nodes(module)):
+    for node, device_node in pairs:
+        if node is not None and device_node is not None:
+            _read_inserted(node, device_node, counterparts, inserted)
+            node.meta[_ON_DEVICE] = device_node.meta.get("val")
+            counterparts[device_node] = previous = node
+        elif device_node is not None and previous is not None:
+            source = counterparts[device_node.all_input_nodes[0]]
+            counterparts[device_node] = previous = _insert_node(device_node, source, previous)
+            inserted.add(previous)
+        elif node is not None:
+            node.meta[_ON_DEVICE] = node.all_input_nodes[0].meta[_ON_DEVICE]
+    return True
+
+
+def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
+    """Return the pairs of nodes that are the same in both programs, in program order.
+
+    A move or copy that only the device's program has is paired with None, and so is a `detach` that
+    only the first has: a recording has none. Return None if the programs differ in anything else.
+    """
+    queue = [node for node in _nodes(device_graph) if not _is_assertion(node)][::-1]
+    pairs: _Pairs = []
+    counterparts: dict[FxNode, FxNode] = {}
+    unpaired: dict[FxNode, FxNode] = {}
+    """Node that only one of the programs has -> the node that it reads."""
+    previous: FxNode | None = None
+    for node in _nodes(graph):
         if _is_assertion(node):
+            continue
+        if _operator(node) == "detach" and (not queue or _operator(queue[-1]) != "detach"):
+            unpaired[node] = node.all_input_nodes[0]
+            pairs.append((node, None))
             continue
         while queue and not (
             _is_same_operation(node, queue[-1])
-            and _reads_same_value(node, queue[-1], counterparts, device_only)
+            and _reads_same_value(node, queue[-1], counterparts, unpaired)
         ):
             device_node = queue.pop()
             if previous is None or _operator(device_node) not in _MAY_BE_ABSENT_HERE:
-                return False
-            counterparts[device_node] = previous = _insert_node(device_node, counterparts, previous)
-            device_only[device_node] = device_node.all_input_nodes[0]
+                return None
+            if not _find_module_stack(device_node, previous, node):
+                return None
+            unpaired[device_node] = device_node.all_input_nodes[0]
+            pairs.append((None, device_node))
         if not queue:
-            return False
+            return None
         device_node = queue.pop()
-        leaves, structure = tree_flatten((node.args, node.kwargs))
-        device_leaves, _ = tree_flatten((device_node.args, device_node.kwargs))
-        if len(leaves) != len(device_leaves):
-            return False
-        node.meta[_ON_DEVICE] = device_node.meta.get("val")
-        node.args, node.kwargs = tree_unflatten(
-            [
-                counterparts.get(device_leaf, leaf) if isinstance(device_leaf, FxNode) else leaf
-                for leaf, device_leaf in zip(leaves, device_leaves, strict=True)
-            ],
-            structure,
-        )
+        if len(_read_nodes(node)) != len(_read_nodes(device_node)):
+            return None
         counterparts[device_node] = previous = node
-    return not queue
+        pairs.append((node, device_node))
+    return None if queue else pairs
 
 
-def _insert_node(
-    device_node: FxNode, counterparts: dict[FxNode, FxNode], previous: FxNode
-) -> FxNode:
-    source = counterparts[device_node.all_input_nodes[0]]
+def _find_module_stack(device_node: FxNode, previous: FxNode, following: FxNode) -> bool:
+    """Give a recorded node the module calls around it; return False if they are not known.
+
+    A recording only has the path of the innermost module. Its calls are those of a neighbour.
+    """
+    if "module" not in device_node.meta:
+        return True
+    stacks = [
+        stack
+        for stack in (node.meta.get("nn_module_stack") for node in (previous, following))
+        if stack and [*stack.values()][-1][0] == device_node.meta["module"]
+    ]
+    if not stacks or [*stacks[0]] != [*stacks[-1]]:
+        return False
+    device_node.meta["nn_module_stack"] = stacks[0]
+    return True
+
+
+def _insert_node(device_node: FxNode, source: FxNode, previous: FxNode) -> FxNode:
     with previous.graph.inserting_after(previous):
         node = previous.graph.call_function(device_node.target, (source,))  # type: ignore[arg-type]
     node.meta = {**device_node.meta, "val": source.meta["val"], _ON_DEVICE: device_node.meta["val"]}
     return node
 
 
+def _read_inserted(
+    node: FxNode,
+    device_node: FxNode,
+    counterparts: Mapping[FxNode, FxNode],
+    inserted: set[FxNode],
+) -> None:
+    """Let a node read an inserted node where its counterpart does."""
+    sources = map(counterparts.get, _read_nodes(device_node))
+    reads = [
+        source if source in inserted else own
+        for own, source in zip(_read_nodes(node), sources, strict=True)
+    ]
+    if not inserted.isdisjoint(reads):
+        rest = iter(reads)
+        node.args, node.kwargs = tree_map_only(
+            FxNode, lambda _: next(rest), (node.args, node.kwargs)
+        )
+
+
+def _read_nodes(node: FxNode) -> list[FxNode]:
+    """Return the nodes among a node's arguments, in order and with repetitions."""
+    return [leaf for leaf in tree_flatten((node.args, node.kwargs))[0] if isinstance(leaf, FxNode)]
+
+
 def _reads_same_value(
     node: FxNode,
     device_node: FxNode,
     counterparts: Mapping[FxNode, FxNode],
-    device_only: Mapping[FxNode, FxNode],
+    unpaired: Mapping[FxNode, FxNode],
 ) -> bool:
     """Return whether a move's argument is the same value in both programs."""
     if _operator(node) not in _MOVES:
         return True
-    source = device_node.all_input_nodes[0]
-    while source in device_only:
-        source = device_only[source]
-    return counterparts[source] is node.all_input_nodes[0]
+    own, source = node.all_input_nodes[0], device_node.all_input_nodes[0]
+    while source in unpaired:
+        source = unpaired[source]
+    while own in unpaired:
+        own = unpaired[own]
+    return counterparts[source] is own
 
 
 def _is_assertion(node: FxNode) -> bool:

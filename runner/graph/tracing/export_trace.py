@@ -7,7 +7,6 @@ import io
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -28,6 +27,7 @@ from runner.torch_internals import (
     tree_flatten,
     tree_unflatten,
     watch_fake_devices,
+    write_graph_code_late,
 )
 
 Placement = Literal["known", "mixed", "unknown"]
@@ -63,6 +63,8 @@ class TracedProgram:
     """Whether forward, or a library that it calls, asked for the device of a tensor."""
     skips_copies: bool = False
     """Whether a copy or move that forward asks for was none here, and left no trace."""
+    reads_numbers: bool = False
+    """Whether forward reads numbers of tensors that depend on no input and no weight."""
     follows_all: bool = False
     """True if the tracer sees every operator, also those of a gradient. A tensor that no operator
     made is then one that the author read from a file or wrote out."""
@@ -87,24 +89,39 @@ def export(built: BuiltProblem) -> TracedProgram:
     no input and no weight. Operators such as `torch.cond` have no rule for a recorder.
     """
     try:
-        return _export(built, contextlib.nullcontext)
+        return _export(built, reads_numbers=False)
     except (DataDependentOutputException, GuardOnDataDependentSymNode):
-        return _export(built, partial(ProvenanceRecorder, keeps_origins=False))
+        return _export(built, reads_numbers=True)
 
 
-def _export(
-    built: BuiltProblem, forward_mode: Callable[[], contextlib.AbstractContextManager[Any]]
-) -> TracedProgram:
-    containers = register_containers(built.model, built.args, built.kwargs, forward_mode)
+@contextlib.contextmanager
+def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[NumbersOnDeviceMode]:
+    """Let the forward run on fake tensors as it runs on real ones, and return plain containers.
+
+    With `reads_numbers`, it may read numbers that depend on no input and no weight.
+    """
+    forward_mode = _number_recorder if reads_numbers else contextlib.nullcontext
     with (
         skip_unrolling(),
         hide_tracing(),
         refuse_seeding(),
-        containers,
-        keep_authors_frames(built.model),
-        mix_fake_modes(),
+        register_containers(built.model, built.args, built.kwargs, forward_mode),
         NumbersOnDeviceMode() as mode,
         watch_fake_devices(mode.note_query),
+    ):
+        yield mode
+
+
+def _number_recorder() -> ProvenanceRecorder:
+    return ProvenanceRecorder(keeps_origins=False)
+
+
+def _export(built: BuiltProblem, *, reads_numbers: bool) -> TracedProgram:
+    with (
+        keep_authors_frames(built.model),
+        mix_fake_modes(),
+        write_graph_code_late(),
+        hide_tracing_from(built, reads_numbers=reads_numbers) as mode,
     ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))
@@ -133,4 +150,5 @@ def _export(
 
     traced = TracedProgram(program.graph, program.graph_module, placeholders, structure, [])
     traced.queries_device, traced.skips_copies = mode.has_queries, mode.has_skipped_copies
+    traced.reads_numbers = reads_numbers
     return traced

@@ -36,19 +36,10 @@ def keep_authors_frames(model: torch.nn.Module) -> contextlib.AbstractContextMan
     By itself a tracer keeps only frames called `forward`, and so loses the author's line in a
     helper. A module's method that is called by name counts as a forward.
     """
-    modules = _ModuleFrames(model)
-
-    def describe() -> list[str]:
-        lines, note = modules.annotate(_find_relevant_frames())
-        lines = select_authors_lines(lines)
-        if lines and note:
-            lines[-1] = replace(lines[-1], function=f"{lines[-1].function}|{note}")
-        return [f'File "{line.file}", line {line.line}, in {line.function}\n' for line in lines]
-
-    return replace_stack_traces(describe)
+    return replace_stack_traces(ModuleFrames(model).describe)
 
 
-class _ModuleFrames:
+class ModuleFrames:
     """Finds the module calls that the running frames belong to."""
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -60,6 +51,20 @@ class _ModuleFrames:
         self.calls: Counter[str] = Counter()
         self.latest_calls: dict[str, tuple[FrameType, int]] = {}
         """By path: frame and number of the latest call that only frames show."""
+
+    def describe(self) -> list[str]:
+        """Return the author's lines among the running frames, and a note on the module calls."""
+        lines, note = self.annotate(_find_relevant_frames())
+        lines = select_authors_lines(lines)
+        if lines and note:
+            lines[-1] = replace(lines[-1], function=f"{lines[-1].function}|{note}")
+        return [f'File "{line.file}", line {line.line}, in {line.function}\n' for line in lines]
+
+    def find_innermost_call(self) -> str | None:
+        """Return the path of the module whose call runs; None for one that is not registered."""
+        calls = [frame for frame in _find_relevant_frames() if frame.f_code is _CALL]
+        module = _first_argument(calls[-1])
+        return self._find_path(module) if id(vars(module)) in self.registered else None
 
     def annotate(self, frames: list[FrameType]) -> tuple[list[CalledLine], str]:
         """Return the author's lines, with such a method called `forward`, and a note on the calls.
