@@ -47,6 +47,7 @@ _MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may return their argument on another device."""
 _MAY_BE_ABSENT_HERE = frozenset({*_MOVES, "contiguous"})
 """Operators that do nothing to a tensor that already fits, and may then leave no trace."""
+_DETACHES = {"detach", "detach_"}
 _Pairs = list[tuple[FxNode | None, FxNode | None]]
 _DEVICE_LAYOUT_OPERATORS = {"scaled_dot_product_attention"}
 """Operators whose result has another memory order on a CPU than on other devices."""
@@ -237,10 +238,12 @@ def _copy_device_values(graph: FxGraph, device_graph: FxGraph) -> bool:
             _read_inserted(node, device_node, counterparts, inserted)
             node.meta[_ON_DEVICE] = device_node.meta.get("val")
             counterparts[device_node] = previous = node
-        elif device_node is not None and previous is not None:
+        elif device_node is not None:
             source = counterparts[device_node.all_input_nodes[0]]
-            counterparts[device_node] = previous = _insert_node(device_node, source, previous)
-            inserted.add(previous)
+            if _operator(device_node) not in _DETACHES and previous is not None:
+                source = previous = _insert_node(device_node, source, previous)
+                inserted.add(source)
+            counterparts[device_node] = source
         elif node is not None:
             node.meta[_ON_DEVICE] = node.all_input_nodes[0].meta[_ON_DEVICE]
     return True
@@ -250,7 +253,7 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
     """Return the pairs of nodes that are the same in both programs, in program order.
 
     A move or copy that only the device's program has is paired with None, and so is a `detach` that
-    only the first has: a recording has none. Return None if the programs differ in anything else.
+    only one of them has: it returns its argument. Return None if they differ in anything else.
     """
     queue = [node for node in _nodes(device_graph) if not _is_assertion(node)][::-1]
     pairs: _Pairs = []
@@ -261,7 +264,7 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
     for node in _nodes(graph):
         if _is_assertion(node):
             continue
-        if _operator(node) == "detach" and (not queue or _operator(queue[-1]) != "detach"):
+        if _operator(node) in _DETACHES and not (queue and _is_same_operation(node, queue[-1])):
             unpaired[node] = node.all_input_nodes[0]
             pairs.append((node, None))
             continue
@@ -270,10 +273,11 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
             and _reads_same_value(node, queue[-1], counterparts, unpaired)
         ):
             device_node = queue.pop()
-            if previous is None or _operator(device_node) not in _MAY_BE_ABSENT_HERE:
-                return None
-            if not _find_module_stack(device_node, previous, node):
-                return None
+            if _operator(device_node) not in _DETACHES:
+                if previous is None or _operator(device_node) not in _MAY_BE_ABSENT_HERE:
+                    return None
+                if not _find_module_stack(device_node, previous, node):
+                    return None
             unpaired[device_node] = device_node.all_input_nodes[0]
             pairs.append((None, device_node))
         if not queue:

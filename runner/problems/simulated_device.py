@@ -68,7 +68,11 @@ class NumbersOnDeviceMode(TorchFunctionMode):
                 torch.tensor(subscript) if _is_index(subscript) else subscript
                 for subscript in subscripts
             )
-            return func(args[0], subscripts, *args[2:])
+            values = args[2:]
+            if values and isinstance(values[0], (int, float, complex)) and not _is_on_cpu(args[0]):
+                # Torch makes another operator of a number there than on the CPU.
+                values = (torch.tensor(values[0], dtype=args[0].dtype),)
+            return func(args[0], subscripts, *values)
         result = func(*args, **kwargs)
         if func in _COPIES and result is args[0]:
             self.has_skipped_copies = True
@@ -84,6 +88,10 @@ _COPIES = {
     *(getattr(torch.Tensor, name) for name in ("contiguous", "to", "type_as", "cpu", "cuda")),
     *(getattr(torch.Tensor, name) for name in ("float", "half", "bfloat16", "double")),
 }
+
+
+def _is_on_cpu(tensor: torch.Tensor) -> bool:
+    return tensor.device.type == "cpu"
 
 
 def _is_index(value: object) -> bool:

@@ -4,8 +4,9 @@ import pytest
 import torch
 from programs import Program
 
-from runner.graph import Graph
+from runner.graph import Graph, placement
 from runner.graph.ir import CPU, DEVICE
+from runner.graph.tracing.operator_recording import RecordingError
 
 
 def places(graph: Graph) -> list[tuple[str, str]]:
@@ -201,3 +202,60 @@ def test_a_state_in_a_plain_attribute_may_move_to_the_device(program: Program) -
     )
     assert graph.capture == "fake"
     assert not any("device" in note for note in graph.notes)
+
+
+def refuse(*args: object) -> None:
+    raise RecordingError("not this way")
+
+
+@pytest.mark.parametrize(
+    "forward",
+    {
+        "a move": "return x + torch.ones(8).to(x.device)",
+        "a table of numbers": "return x + torch.tensor([1.0] * 8, device=x.device).mul(2)",
+        "a number that is read": (
+            "steps = torch.arange(8, device=x.device)\nreturn x * 2 if steps.max() == 7 else x"
+        ),
+        "a loop over parts": (
+            "first, second = x.split(4, 1)\n"
+            "return torch.cat([first, second.to(x.device)], 1), x.max(1).values"
+        ),
+        "a table that is filled": (
+            "table = torch.zeros(8, device=x.device)\ntable[2:] = 1.0\nreturn x + table"
+        ),
+        "a copy in each of two calls": (
+            "x = x.view(2, 4, 4, 1)\nreturn self.attend(self.attend(x)) + x.new_ones(1)"
+        ),
+        "a layer with a state": "return self.cell(x + torch.ones(8, device=x.device))[0]",
+    }.values(),
+)
+def test_operators_recorded_on_a_device_tell_what_a_second_trace_tells(
+    program: Program, monkeypatch: pytest.MonkeyPatch, forward: str
+) -> None:
+    def capture() -> Graph:
+        return program(
+            forward,
+            init="self.attend = Attend()\nself.cell = nn.GRU(8, 8)",
+            classes="""
+class Attend(nn.Module):
+    def forward(self, x):
+        y = F.scaled_dot_product_attention(x, x, x)
+        return y.transpose(1, 2).contiguous().view(2, 4, 4, 1)
+""",
+        )
+
+    with monkeypatch.context() as without_trace:
+        without_trace.setattr(placement, "export", refuse)
+        recorded = capture()
+    monkeypatch.setattr(placement, "record_operators", refuse)
+    assert recorded == capture()
+
+
+def test_a_program_that_a_recorder_cannot_follow_is_traced_again(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = "y = x + torch.ones(8, device=x.device)\ny.unsqueeze_(0)\nreturn y * 2"
+    graph = program(forward)
+    assert places(graph) == [("ones", "device")]
+    monkeypatch.setattr(placement, "export", refuse)
+    assert any("not shown to run on a device" in note for note in program(forward).notes)

@@ -78,11 +78,11 @@ class _Recorder:
     ) -> None:
         """Add a node for an operator that ran."""
         self._keep_results()
-        if torch.Tag.inplace_view in func.tags and func is not torch.ops.aten.detach_.default:
-            raise RecordingError(f"{func} changes the shape of a tensor that nodes hold")
-        if func is torch.ops.aten.detach.default:
+        if func in {torch.ops.aten.detach.default, torch.ops.aten.detach_.default}:
             self.nodes[result] = self._argument(args[0])
             return
+        if torch.Tag.inplace_view in func.tags:
+            raise RecordingError(f"{func} changes the shape of a tensor that nodes hold")
         if func is torch.ops.aten.lift_fresh.default:
             func = torch.ops.aten.lift_fresh_copy.default
         node = self.graph.call_function(func, *tree_map(self._argument, (args, dict(kwargs))))
