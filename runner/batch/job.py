@@ -77,7 +77,7 @@ class ProblemJob:
             )
         )
         if cause is Cause.OUT_OF_MEMORY:
-            self.memory = self.memory.with_double_memory()
+            self.memory = self.memory.with_more_memory()
         return self.repeats[-1]
 
     def explain_limit(self, cause: Cause) -> str:

@@ -103,9 +103,13 @@ class MemoryRequest:
             min(_round_up(wanted_bytes), max_bytes), max_bytes, expected_bytes, fits
         )
 
-    def with_double_memory(self) -> "MemoryRequest":
-        """Return a request for twice as much, up to `max_bytes`."""
-        return replace(self, granted_bytes=min(2 * self.granted_bytes, self.max_bytes))
+    def with_more_memory(self) -> "MemoryRequest":
+        """Return a request for twice the expected memory, or four times the guess before that.
+
+        Two retries lead from the guess to the memory of most nodes.
+        """
+        factor = 4 if self.expected_bytes is None else 2
+        return replace(self, granted_bytes=min(factor * self.granted_bytes, self.max_bytes))
 
     def with_max_memory(self) -> "MemoryRequest":
         return replace(self, granted_bytes=self.max_bytes)

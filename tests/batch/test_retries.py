@@ -46,13 +46,13 @@ def test_one_cause_does_not_use_up_another_s_limit() -> None:
 
 
 def test_out_of_memory_alone_asks_for_more_as_far_as_there_is() -> None:
-    greedy = job(2, 7)
+    greedy = job(2, 19)
     granted = []
     for cause in (Cause.NODE_LOST, Cause.OUT_OF_MEMORY, Cause.OUT_OF_MEMORY, Cause.OUT_OF_MEMORY):
         greedy.add_repeat(cause, "", None)
         granted.append(greedy.memory.granted_bytes // GIB)
-    assert granted == [2, 4, 7, 7]
-    assert [repeat.requested_memory_bytes // GIB for repeat in greedy.repeats] == [2, 2, 4, 7]
+    assert granted == [2, 8, 19, 19]
+    assert [repeat.requested_memory_bytes // GIB for repeat in greedy.repeats] == [2, 2, 8, 19]
     assert not greedy.memory.can_grow
 
 
@@ -60,7 +60,7 @@ def test_where_larger_nodes_may_come_memory_has_no_bound() -> None:
     needs = MemoryRequest.for_capture(NO_BOUND).for_model(300 * GIB, 0)
     assert needs.fits
     assert needs.granted_bytes > 300 * GIB
-    assert needs.with_double_memory().granted_bytes == 2 * needs.granted_bytes
+    assert needs.with_more_memory().granted_bytes == 2 * needs.granted_bytes
 
 
 def test_a_repeat_says_where_how_long_and_at_what_cost() -> None:
