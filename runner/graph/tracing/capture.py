@@ -103,8 +103,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                         note_placement(built, traced, rebuild)
                 return convert(problem, built, traced, strategy, mode)
         except MemoryError as error:
-            if errors:
-                error.add_note(f"it needs memory because {_reason(problem, errors[0])[0]}")
+            _add_reason(error, problem, errors)
             raise
         except ProblemError as error:
             if strategy != "fake":
@@ -113,7 +112,11 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         except Exception as error:  # Whatever tracing raises, the next strategy is tried.
             errors.append(error)
             if strategy != "fake" and built is not None:
-                _raise_authors_own_error(problem, mode, built)
+                try:
+                    _raise_authors_own_error(problem, mode, built)
+                except MemoryError as shortage:
+                    _add_reason(shortage, problem, errors)
+                    raise
     raise _refusal(problem, errors)
 
 
@@ -176,6 +179,12 @@ def capture_object(
         torch.backends.opt_einsum.enabled = einsum
         for module, is_training in training.items():
             module.training = is_training
+
+
+def _add_reason(shortage: MemoryError, problem: Problem, errors: list[Exception]) -> None:
+    """Note on a shortage of memory why the capture on fake tensors, which needs none, failed."""
+    if errors:
+        shortage.add_note(f"it needs memory because {_reason(problem, errors[0])[0]}")
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
