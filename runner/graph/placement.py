@@ -1,8 +1,9 @@
 """Finds out each value's device and memory layout once the model is on a device.
 
 Traced on a CPU, `torch.arange(n, device=x.device)` and `torch.arange(n)` are the same program, and
-a copy that only another device makes does not appear. So the forward is traced a second time with
-the model and its inputs on a simulated device, and both traces are read side by side.
+a copy that only another device makes does not appear. So the forward runs a second time, with the
+model and its inputs on a simulated device. Its operators are recorded, or traced if a recording is
+not enough, and both programs are read side by side.
 """
 
 from __future__ import annotations
