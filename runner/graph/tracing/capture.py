@@ -79,8 +79,9 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         ("concrete", contextlib.nullcontext, trace),
         ("concrete", contextlib.nullcontext, trace_below_autograd),
     )
+    built: BuiltProblem | None = None
     for strategy, tensor_mode, tracer in strategies:
-        built: BuiltProblem | None = None
+        built = None
         try:
             with (
                 warnings.catch_warnings(),
@@ -111,12 +112,12 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             errors.append(error)
         except Exception as error:  # Whatever tracing raises, the next strategy is tried.
             errors.append(error)
-            if strategy != "fake" and built is not None:
-                try:
-                    _raise_authors_own_error(problem, mode, built)
-                except MemoryError as shortage:
-                    _add_reason(shortage, problem, errors)
-                    raise
+    if built is not None:
+        try:
+            _raise_authors_own_error(problem, mode, built)
+        except MemoryError as shortage:
+            _add_reason(shortage, problem, errors)
+            raise
     raise _refusal(problem, errors)
 
 
