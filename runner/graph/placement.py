@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph as FxGraph
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
 from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
@@ -31,7 +31,6 @@ from runner.graph.tracing.operator_recording import record_operators
 from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
-    FakeTensor,
     OpOverload,
     disable_constant_folding,
     mixes_devices,
@@ -63,11 +62,9 @@ def note_placement(
     trace.
     """
     file = built.loaded.problem.path
-    if not (_moves_tensors(traced) or traced.queries_device or _may_query_device(file)):
-        if not _has_device_layouts(traced):
-            return
-        if not traced.skips_copies and _run_on_device(traced.module):
-            return
+    may_differ = _moves_tensors(traced) or traced.queries_device or _may_query_device(file)
+    if not may_differ and not _has_device_layouts(traced):
+        return
     if _record_on_device(built, traced, build):
         return
     try:
@@ -150,41 +147,6 @@ def _moves_tensors(traced: TracedProgram) -> bool:
 def _has_device_layouts(traced: TracedProgram) -> bool:
     """Return whether the memory order of a value may be another one on a device."""
     return any(_operator(node) in _DEVICE_LAYOUT_OPERATORS for node in _nodes(traced.graph))
-
-
-def _run_on_device(module: GraphModule) -> bool:
-    """Store on each node its value on the device, from a run of the traced operators.
-
-    This costs far less than a second trace. Return False, and store nothing, if the operators do
-    not run there as they are, or call graphs of their own.
-    """
-    if any(node.op == "get_attr" for node in module.graph.nodes):
-        return False
-    inputs = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
-    run = _RunOnDevice(module)
-    try:
-        with next(value for value in inputs if isinstance(value, FakeTensor)).fake_mode:
-            run.run(*(v.to(simulated_device()) if isinstance(v, FakeTensor) else v for v in inputs))
-    except MemoryError:
-        raise
-    except Exception:  # The trace that follows tells what does not run there, and where.
-        return False
-    for node, value in run.values.items():
-        if node.op != "output":
-            node.meta[_ON_DEVICE] = value
-    return True
-
-
-class _RunOnDevice(Interpreter):
-    """Runs a traced program and keeps the value of each node."""
-
-    def __init__(self, module: GraphModule) -> None:
-        super().__init__(module)
-        self.values: dict[FxNode, Any] = {}
-
-    def run_node(self, n: FxNode) -> Any:
-        self.values[n] = value = super().run_node(n)
-        return value
 
 
 def _nodes(graph: FxGraph) -> Iterator[FxNode]:

@@ -28,15 +28,13 @@ class NumbersOnDeviceMode(TorchFunctionMode):
     """Mode in which `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the fake device.
 
     Without it, torch copies the numbers to the real device, past the fake tensor mode. The mode
-    also notes whether the forward asks where a tensor is, and whether a copy is none here.
+    also notes whether the forward asks where a tensor is.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.has_queries = False
         """Whether code outside of torch, or a layer of torch.nn, asked for a tensor's device."""
-        self.has_skipped_copies = False
-        """Whether a method that may copy its tensor returned the tensor itself."""
 
     def note_query(self, frame: FrameType) -> None:
         """Note that the code of a frame asks for the device of a tensor."""
@@ -73,20 +71,12 @@ class NumbersOnDeviceMode(TorchFunctionMode):
                 # Torch makes another operator of a number there than on the CPU.
                 values = (torch.tensor(values[0], dtype=args[0].dtype),)
             return func(args[0], subscripts, *values)
-        result = func(*args, **kwargs)
-        if func in _COPIES and result is args[0]:
-            self.has_skipped_copies = True
-        return result
+        return func(*args, **kwargs)
 
 
 _DEVICE_QUERIES = {
     *(getattr(torch.Tensor, name).__get__ for name in ("is_cpu", "is_cuda", "is_mps", "is_xpu")),
     *(torch.Tensor.device.__get__, torch.Tensor.get_device, torch.Tensor.type),
-}
-
-_COPIES = {
-    *(getattr(torch.Tensor, name) for name in ("contiguous", "to", "type_as", "cpu", "cuda")),
-    *(getattr(torch.Tensor, name) for name in ("float", "half", "bfloat16", "double")),
 }
 
 

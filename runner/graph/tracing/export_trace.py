@@ -61,8 +61,6 @@ class TracedProgram:
     """Whether each value's device is known; `mixed` if the forward fails on a device."""
     queries_device: bool = False
     """Whether forward, or a library that it calls, asked for the device of a tensor."""
-    skips_copies: bool = False
-    """Whether a copy or move that forward asks for was none here, and left no trace."""
     reads_numbers: bool = False
     """Whether forward reads numbers of tensors that depend on no input and no weight."""
     follows_all: bool = False
@@ -149,6 +147,5 @@ def _export(built: BuiltProblem, *, reads_numbers: bool) -> TracedProgram:
         return tree_unflatten(outputs[mutations:], out_spec)
 
     traced = TracedProgram(program.graph, program.graph_module, placeholders, structure, [])
-    traced.queries_device, traced.skips_copies = mode.has_queries, mode.has_skipped_copies
-    traced.reads_numbers = reads_numbers
+    traced.queries_device, traced.reads_numbers = mode.has_queries, reads_numbers
     return traced
