@@ -8,6 +8,7 @@ real inputs.
 from __future__ import annotations
 
 import contextlib
+import traceback
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -36,6 +37,7 @@ from runner.graph.tracing.provenance import (
     ProvenanceRecorder,
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
+from runner.graph.tracing.source_statement import is_torchs_or_kdruns
 from runner.graph.tracing.value_recipes import ValueRecorder
 from runner.problems import (
     LoadedProblem,
@@ -79,9 +81,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
         ("concrete", contextlib.nullcontext, trace),
         ("concrete", contextlib.nullcontext, trace_below_autograd),
     )
-    built: BuiltProblem | None = None
     for strategy, tensor_mode, tracer in strategies:
-        built = None
+        built: BuiltProblem | None = None
         try:
             with (
                 warnings.catch_warnings(),
@@ -112,12 +113,9 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             errors.append(error)
         except Exception as error:  # Whatever tracing raises, the next strategy is tried.
             errors.append(error)
-    if built is not None:
-        try:
-            _raise_authors_own_error(problem, mode, built)
-        except MemoryError as shortage:
-            _add_reason(shortage, problem, errors)
-            raise
+            is_last = tracer is strategies[-1][-1]
+            if built and (is_last or (strategy != "fake" and _is_authors_raise(error))):
+                _raise_authors_own_error(problem, mode, built, errors)
     raise _refusal(problem, errors)
 
 
@@ -182,6 +180,12 @@ def capture_object(
             module.training = is_training
 
 
+def _is_authors_raise(error: Exception) -> bool:
+    """Return whether a line of the author's, or of a library but torch, raised the error itself."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return not is_torchs_or_kdruns(frame.f_code.co_filename)
+
+
 def _add_reason(shortage: MemoryError, problem: Problem, errors: list[Exception]) -> None:
     """Note on a shortage of memory why the capture on fake tensors, which needs none, failed."""
     if errors:
@@ -230,18 +234,24 @@ def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
 
 
 @torch.no_grad()
-def _raise_authors_own_error(problem: Problem, mode: Mode, built: BuiltProblem) -> None:
+def _raise_authors_own_error(
+    problem: Problem, mode: Mode, built: BuiltProblem, errors: list[Exception]
+) -> None:
     """Run the model without a tracer; an error that it raises by itself is the author's, not ours.
 
     A traced model may keep fake tensors in its own objects. If it fails, a newly built model
     decides whose error it is.
     """
     try:
-        built.model(*built.args, **built.kwargs)
-        return
-    except MemoryError:
+        try:
+            built.model(*built.args, **built.kwargs)
+            return
+        except MemoryError:
+            raise
+        except Exception:
+            untraced = _build(problem, mode, contextlib.nullcontext())
+        with author_code(problem):
+            untraced.model(*untraced.args, **untraced.kwargs)
+    except MemoryError as shortage:
+        _add_reason(shortage, problem, errors)
         raise
-    except Exception:
-        untraced = _build(problem, mode, contextlib.nullcontext())
-    with author_code(problem):
-        untraced.model(*untraced.args, **untraced.kwargs)
