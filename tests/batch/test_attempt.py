@@ -62,6 +62,17 @@ def test_a_passed_problem_is_in_place_with_a_result_that_vouches_for_every_file(
     assert set(result.seconds) == {"load", "capture", "decompose", "verify"}
 
 
+def test_a_forward_under_torch_compile_is_what_its_author_wrote(task: Make, log: Path) -> None:
+    made = task()
+    source = made.problem.read_text(encoding="utf-8")
+    compiled = source.replace(
+        "    def forward", "    @torch.compile(fullgraph=True)\n    def forward"
+    )
+    made.problem.write_text(compiled, encoding="utf-8")
+    done = decompose(made, log)
+    assert done.answer.status == "passed", done.answer.reason
+
+
 def test_nothing_but_the_decomposition_is_left(task: Make, log: Path) -> None:
     made = task()
     decompose(made, log)

@@ -53,6 +53,9 @@ _SET_FOR_CHILDREN = {
     # Otherwise torch compiles some GPU kernels at their first use, which writes files and starts
     # processes. Components are forbidden to do either.
     "TORCH_DISABLE_NATIVE_JIT": "1",
+    # `@torch.compile` in a problem is the function itself: compiled code has other operators than
+    # its author wrote, and with `fullgraph=True` it does not run while operators are watched.
+    "TORCHDYNAMO_DISABLE": "1",
     # Tensors on huge pages: zeroing small pages takes most of an elementwise operation's time.
     "THP_MEM_ALLOC_ENABLE": "1",
     "PYTHONUNBUFFERED": "1",
