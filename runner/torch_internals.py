@@ -245,6 +245,21 @@ def write_graph_code_late() -> contextlib.AbstractContextManager[None]:
 
 
 @contextlib.contextmanager
+def ignore_sdpa_kernel() -> Iterator[None]:
+    """Let `with sdpa_kernel(...)` choose nothing: torch takes the attention's kernel that it likes.
+
+    The choice changes how attention is computed, not what: a trace has the same operator with it.
+    """
+    attention: Any = torch.nn.attention
+    original = attention._sdpa_kernel
+    attention._sdpa_kernel = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        attention._sdpa_kernel = original
+
+
+@contextlib.contextmanager
 def mix_fake_modes() -> Iterator[None]:
     """Let torch.export finish a program that holds fake tensors of two modes.
 

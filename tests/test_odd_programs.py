@@ -46,6 +46,13 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "energy = lambda x: self.norm(self.fc(x)).tanh().sum()\n"
         "return torch.func.grad(energy)(x)",
     },
+    "an attention whose kernel the author chooses": {
+        "before": "from torch.nn.attention import SDPBackend, sdpa_kernel\n",
+        "init": "self.qkv = nn.Linear(16, 48)",
+        "forward": "q, k, v = self.qkv(x).view(1, -1, 3, 16).transpose(1, 2).unbind(1)\n"
+        "with sdpa_kernel(SDPBackend.MATH):\n"
+        "    return F.scaled_dot_product_attention(q, k, v)",
+    },
     "views that torch declares no alias for": {
         "init": "self.fc = nn.Linear(16, 16)",
         "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"

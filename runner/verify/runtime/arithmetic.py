@@ -3,7 +3,8 @@
 Deterministic algorithms are used where torch has them; elsewhere it runs the others, and the
 tolerance decides. A CPU needs them too: in `x[index] = value` with an index that repeats, several
 threads race to write last. TF32, on a GPU, keeps 10 of a float32's 23 bits, and its error exceeds
-the tolerance.
+the tolerance. Torch chooses the kernel for attention on both sides, also where the author chooses
+it: a component holds the operator alone.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+from runner.torch_internals import ignore_sdpa_kernel
 
 _DETERMINISTIC = "deterministic algorithms where torch has them, else within tolerance"
 _FILL = "fill_uninitialized_memory"
@@ -49,7 +52,8 @@ def exact_arithmetic(device: str) -> Iterator[None]:
         setattr(place, name, value)
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        yield
+        with ignore_sdpa_kernel():
+            yield
     finally:
         torch.use_deterministic_algorithms(strict, warn_only=warns)
         for place, name, value in saved_values:
