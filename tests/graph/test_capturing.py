@@ -180,6 +180,14 @@ def test_sparse_tensors_are_refused(write: Write) -> None:
         capture(write("return torch.sparse.mm(x.to_sparse(), x.t())"))
 
 
+def test_an_operator_that_calls_a_function_is_refused_by_its_name(write: Write) -> None:
+    forward = "return flex_attention(x, x, x, score_mod=lambda s, b, h, q, kv: s + q - kv)"
+    classes = "from torch.nn.attention.flex_attention import flex_attention\n"
+    problem = write(forward, classes=classes, inputs="torch.randn(1, 1, 8, 16)")
+    with pytest.raises(CaptureError, match=r"captured: forward\(\) calls flex_attention \(line 15\); write"):
+        capture(problem)
+
+
 def test_numbers_that_a_forward_writes_out_are_captured_as_they_were_written(
     program: Program,
 ) -> None:

@@ -195,13 +195,14 @@ def _add_reason(shortage: MemoryError, problem: Problem, errors: list[Exception]
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
     """Return the error for a model that no capture strategy captures.
 
-    It gives the first reason with a specific hint, else the failure of the last strategy, the real
-    run.
+    It gives the first reason with a specific hint, else the last that kdrun has a sentence for,
+    else the failure of the last strategy, the real run.
     """
-    refusals = (e for e in errors if isinstance(e, CaptureRefusal) and e.hint != PLAIN)
-    if first := next(refusals, None):
-        reason = f"cannot be captured: {first}"
-        return CaptureError(problem.path, reason, hint=first.hint, line=first.line)
+    refusals = [error for error in errors if isinstance(error, CaptureRefusal)]
+    specific = [refusal for refusal in refusals if refusal.hint != PLAIN]
+    for refusal in specific[:1] or refusals[-1:]:
+        reason = f"cannot be captured: {refusal}"
+        return CaptureError(problem.path, reason, hint=refusal.hint, line=refusal.line)
     reason, line = _reason(problem, errors[-1])
     hint = DENSE if "Sparse" in reason else PLAIN
     return CaptureError(problem.path, f"cannot be captured: {reason}", hint=hint, line=line)
