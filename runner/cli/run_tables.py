@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,17 +17,12 @@ from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
 from runner.batch.submit import Preview
 from runner.quantities import pluralize
+from runner.report.tables import new_table
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
 from runner.store.pull import PullOutcome
 from runner.store.result import Decomposed as Decomposer
-
-
-def new_table() -> Table:
-    """Return an empty table in the style of all tables."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-
 
 MAX_NAMED_PROBLEMS = 20
 """Largest number of passed problems that are listed one by one."""
@@ -79,8 +73,7 @@ def print_problems(manifest: Manifest, statuses: Sequence[Status], console: Cons
 
 def _counts_table(manifest: Manifest) -> Table:
     statuses = [s for s in STATUSES if s == "passed" or manifest.counts.get(s)]
-    shown = new_table()
-    shown.add_column("level")
+    shown = new_table(["level"])
     for status in statuses:
         shown.add_column(status, justify="right", style=COLOURS[status])
     for name in ("total", "kernels", "seconds"):
@@ -141,9 +134,8 @@ def _find_paths(
 
 def runs_table(manifests: Sequence[Manifest]) -> Table:
     """Return a table of runs with their states."""
-    shown = new_table()
-    for name in ("run", "state", "started", "last update", "passed", "other", "left"):
-        shown.add_column(name, justify="right" if name in ("passed", "other", "left") else "left")
+    counts = ("passed", "other", "left")
+    shown = new_table(["run", "state", "started", "last update", *counts], counts)
     for manifest in manifests:
         passed = manifest.counts.get("passed", 0)
         shown.add_row(
@@ -191,9 +183,7 @@ def pull_outcomes_json(outcomes: Sequence[PullOutcome]) -> str:
 
 def plan_table(previews: Sequence[Preview]) -> Table:
     """Return a table of a plan: each problem, why it is run or not, and its memory."""
-    shown = new_table()
-    for name in ("problem", "why", "expected", "asks for", ""):
-        shown.add_column(name, justify="right" if name in ("expected", "asks for") else "left")
+    shown = new_table(["problem", "why", "expected", "asks for", ""], ["expected", "asks for"])
     for preview in previews:
         cells = [_format_gib(preview.peak_bytes), _format_gib(preview.memory_bytes)]
         shown.add_row(preview.item.label, preview.item.reason, *cells, preview.note)

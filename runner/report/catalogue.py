@@ -28,6 +28,7 @@ from runner.tree.document import Attribute, Level, Node
 from runner.untrusted_files import read_file
 
 Measure = Literal["flops", "bytes", "time"]
+MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 Mode = Literal["eval", "train"]
 
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -140,9 +141,6 @@ class Catalogue(Document):
     workloads: list[CatalogueWorkload]
     families: list[Family]
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
-
 
 @dataclass(frozen=True, slots=True)
 class ComponentInstances:
@@ -218,6 +216,15 @@ def sort_catalogue(catalogue: Catalogue, by: Measure) -> Catalogue:
             "families": collect_families(workloads),
         }
     )
+
+
+def add_times(
+    catalogue: Catalogue, rows: list[CatalogueWorkload], device: str, roofs: Roofs
+) -> Catalogue:
+    """Return the catalogue with these workloads, which have times, sorted by time."""
+    times = [row.timing.median_s * row.instances for row in rows if row.timing]
+    update = {"workloads": rows, "time_s": sum(times), "measured_on": device, "roofs": roofs}
+    return sort_catalogue(catalogue.model_copy(update=update), "time")
 
 
 def curve(cumulative: Sequence[float]) -> list[Point]:

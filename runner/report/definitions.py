@@ -12,7 +12,7 @@ import json
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,6 @@ class Definition:
     subjects: tuple[DefinitionSubject, ...]
     custom: bool
     """Whether the definition's own code makes its inputs."""
-    notes: list[str] = field(default_factory=list)
 
 
 def read_subject(workload: CatalogueWorkload, file: Path) -> DefinitionSubject:

@@ -14,7 +14,7 @@ from runner.report.catalogue import (
     Mode,
     Roofs,
     Timing,
-    sort_catalogue,
+    add_times,
 )
 from runner.store.directory import write_atomically
 from runner.store.result import Document
@@ -100,7 +100,7 @@ def keep_measurements(catalogue: Catalogue, place: Path) -> Path:
     older = read_measurements(place)
     kept = older.updated_by(newer) if older else newer
     path = place / MEASUREMENTS_FILE
-    write_atomically(path, kept.model_dump_json(indent=1, exclude_none=True) + "\n", "--measure")
+    write_atomically(path, kept.to_json(), "--measure")
     return path
 
 
@@ -108,18 +108,9 @@ def with_measurements(catalogue: Catalogue, measurements: Measurements) -> Catal
     """Return the catalogue with the kept times, sorted by time; as it was if none is of it."""
     measured = {(row.mode, row.id): row for row in measurements.workloads}
     rows = [_with_time(row, measured.get((row.mode, row.id))) for row in catalogue.workloads]
-    times = [row.timing.median_s * row.instances for row in rows if row.timing]
-    if not times:
+    if not any(row.timing for row in rows):
         return catalogue
-    timed = catalogue.model_copy(
-        update={
-            "workloads": rows,
-            "time_s": sum(times),
-            "measured_on": measurements.device,
-            "roofs": measurements.roofs,
-        }
-    )
-    return sort_catalogue(timed, "time")
+    return add_times(catalogue, rows, measurements.device, measurements.roofs)
 
 
 def _with_time(row: CatalogueWorkload, measured: MeasuredWorkload | None) -> CatalogueWorkload:
