@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from runner.emit.code.class_body import ChildCall, ForwardItem
@@ -75,6 +75,7 @@ def write_composition(
     items: list[ForwardItem] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain_call = program.graph.plain_call
     inputs = emitter.namer.parameter_names(root)
+    target = f"({inputs[0]},)" if len(inputs) == 1 else ", ".join(inputs)
     composed_class = write_class(
         program,
         emitter.namer,
@@ -84,9 +85,7 @@ def write_composition(
         docstring="The original, from kernels alone.",
         returns=lambda value: f"return {output_expression(program.graph.output, value)}",
         signature=None if plain_call else "self, *args, **kwargs",
-        prologue=[]
-        if plain_call or not inputs
-        else [f"{_unpacking_target(inputs)} = tensors((args, kwargs))"],
+        prologue=[] if plain_call or not inputs else [f"{target} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {
         w.local: original_name(emitter, root, w) for w in composed_class.weights
@@ -127,10 +126,6 @@ def _checks_function(name: str) -> str:
     function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == name)
     _, _, body = (ast.get_source_segment(CHECKS, function) or "").partition("\n")
     return f"def {name}({', '.join(argument.arg for argument in function.args.args)}):\n{body}"
-
-
-def _unpacking_target(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) > 1 else f"({names[0]},)"
 
 
 def _weights_text(weights: Mapping[str, str]) -> str:

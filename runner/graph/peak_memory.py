@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from runner.graph.cost import find_largest_node, flops
+from runner.graph.cost import flops
 from runner.graph.ir import Graph, Mode, Operation, Recipe, Scope, TensorSpec
 from runner.graph.workspace_memory import estimate_workspace
 from runner.problems import Problem
@@ -44,10 +44,6 @@ class Estimate:
     """Number of different operations; the same operator on other shapes is another one."""
     steps: int
     """Number of operations that recurrent layers run when they unroll."""
-    largest_node_bytes: int
-    """Bytes of inputs, weights and outputs of the largest single operation."""
-    largest_node: str
-    """Name of that operation and the module that runs it: `linear in mlp.up`."""
 
 
 def estimate_problem(problem: Problem, mode: Mode = "eval") -> Estimate:
@@ -66,7 +62,6 @@ def estimate_problem(problem: Problem, mode: Mode = "eval") -> Estimate:
 def estimate_graph(graph: Graph) -> Estimate:
     """Return the memory and work that a captured program needs."""
     values = graph.values
-    size, name = find_largest_node(graph)
     return Estimate(
         estimate_peak(graph),
         sum(values[item.name].nbytes for item in graph.inputs),
@@ -78,8 +73,6 @@ def estimate_graph(graph: Graph) -> Estimate:
         len(graph.operations),
         len({(op.name, *(values[name] for name in _value_names(op))) for op in graph.operations}),
         sum(_steps(op, values) for op in graph.operations),
-        size,
-        name,
     )
 
 
