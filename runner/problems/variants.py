@@ -306,20 +306,17 @@ def _add_conversion(text: bytes, dtype: str, file_name: str) -> bytes:
     functions = [name for name in INPUT_FUNCTIONS if name in names]
     method = "__new__" if _has_own_new(tree) else "__init__"
     torch_dtype = TORCH_DTYPES[dtype]
+    imports = [node for node in tree.body if isinstance(node, ast.Import)]
+    imports_torch = any(a.name == "torch" and a.asname is None for i in imports for a in i.names)
     conversion = _CONVERSION.format(
         source=file_name,
         dtype=torch_dtype,
-        imports="" if _imports_torch(tree) else "import torch\n\n\n",
+        imports="" if imports_torch else "import torch\n\n\n",
         build=_BUILD[method].format(dtype=torch_dtype),
         method=method,
         functions="\n".join(f"{name} = _in_{torch_dtype}({name})" for name in functions),
     )
     return text.rstrip() + b"\n" + conversion.encode()
-
-
-def _imports_torch(tree: ast.Module) -> bool:
-    imports = [node for node in tree.body if isinstance(node, ast.Import)]
-    return any(a.name == "torch" and a.asname is None for node in imports for a in node.names)
 
 
 def _has_own_new(tree: ast.Module) -> bool:
