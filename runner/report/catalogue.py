@@ -23,8 +23,9 @@ from runner.quantities import pluralize
 from runner.report.families import Family, collect_families
 from runner.report.kernelbench import Limit, limits
 from runner.report.subject import ReportProblem, Subject
+from runner.report.units import shape
 from runner.store.result import Document
-from runner.tree.document import Attribute, Level, Node
+from runner.tree.document import Attribute, Level, Metadata, Node
 from runner.untrusted_files import read_file
 
 Measure = Literal["flops", "bytes", "time"]
@@ -167,7 +168,8 @@ def collect_workloads(subject: Subject, level: Level = "kernel") -> Catalogue:
                 continue
             identity = node.identity if level == "kernel" else _digest_code(component.file)
             unidentified += identity is None
-            groups[(_mode(problem), identity or _digest_name(node))].append(component)
+            mode = _metadata(problem).mode
+            groups[(mode, identity or _digest_name(node))].append(component)
         if missing:
             notes.append(
                 f"{problem.label}: {pluralize(len(missing), f'{level} file')} lost: {missing[0]}."
@@ -301,14 +303,9 @@ def _find_components(problem: ReportProblem, level: Level) -> Iterable[Component
     return [ComponentInstances(problem, tuple(nodes)) for nodes in files.values()]
 
 
-def _mode(problem: ReportProblem) -> Mode:
+def _metadata(problem: ReportProblem) -> Metadata:
     assert problem.tree is not None
-    return problem.tree.metadata.mode
-
-
-def _variant(problem: ReportProblem) -> ProblemVariant | None:
-    assert problem.tree is not None
-    return problem.tree.metadata.variant
+    return problem.tree.metadata
 
 
 def _digest_code(file: Path) -> str | None:
@@ -339,7 +336,7 @@ def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> Ca
         operation=operation,
         operations=node.operations,
         family=node.family or operation,
-        mode=_mode(components[0].problem),
+        mode=key[0],
         attributes=node.attributes,
         input_shapes=node.input_shapes,
         input_dtypes=node.input_dtypes,
@@ -356,7 +353,7 @@ def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> Ca
         uses=[
             WorkloadUse(
                 problem=component.problem.label,
-                variant=_variant(component.problem),
+                variant=_metadata(component.problem).variant,
                 path=component.nodes[0].path,
                 instances=len(component.nodes),
                 places=[n.id for n in component.nodes],
@@ -380,5 +377,5 @@ def _make_names_unique(rows: list[CatalogueWorkload]) -> list[CatalogueWorkload]
 
 
 def _input_shapes(row: CatalogueWorkload) -> str:
-    shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes.values()][:3]
+    shapes = [*map(shape, row.input_shapes.values())][:3]
     return "_".join(dict.fromkeys(shapes)) or "none"

@@ -10,7 +10,6 @@ from runner import __version__
 from runner.errors import StoreError
 from runner.report.catalogue import (
     Catalogue,
-    CatalogueWorkload,
     Mode,
     Roofs,
     Timing,
@@ -107,13 +106,12 @@ def keep_measurements(catalogue: Catalogue, place: Path) -> Path:
 def with_measurements(catalogue: Catalogue, measurements: Measurements) -> Catalogue:
     """Return the catalogue with the kept times, sorted by time; as it was if none is of it."""
     measured = {(row.mode, row.id): row for row in measurements.workloads}
-    rows = [_with_time(row, measured.get((row.mode, row.id))) for row in catalogue.workloads]
+    rows = [
+        row.model_copy(update={"timing": found.timing, "untimed": found.untimed})
+        if (found := measured.get((row.mode, row.id)))
+        else row
+        for row in catalogue.workloads
+    ]
     if not any(row.timing for row in rows):
         return catalogue
     return add_times(catalogue, rows, measurements.device, measurements.roofs)
-
-
-def _with_time(row: CatalogueWorkload, measured: MeasuredWorkload | None) -> CatalogueWorkload:
-    if measured is None:
-        return row
-    return row.model_copy(update={"timing": measured.timing, "untimed": measured.untimed})
