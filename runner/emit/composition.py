@@ -100,7 +100,7 @@ def write_composition(
         "files": pluralize(len(names), "file"),
         "standard": standard_imports(main_text),
     }
-    helper = "" if plain_call or not inputs else f"{_checks_function('tensors')}\n\n\n"
+    helper = "" if plain_call or not inputs else f"{_tensors_function()}\n\n\n"
     return (
         f"{head}{kernel_lines}\n\n\n{helper}{composed_class.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
@@ -120,12 +120,12 @@ def _attribute_name(kernel: Part) -> str:
     return path if path and names_operation else identifier(f"{kernel.module_path}_{kernel.stem}")
 
 
-def _checks_function(name: str) -> str:
-    """Return the source of one function of checks.py, without type annotations."""
+def _tensors_function() -> str:
+    """Return the source of `tensors` of checks.py, without type annotations."""
     tree = ast.parse(CHECKS)
-    function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == name)
+    function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "tensors")
     _, _, body = (ast.get_source_segment(CHECKS, function) or "").partition("\n")
-    return f"def {name}({', '.join(argument.arg for argument in function.args.args)}):\n{body}"
+    return f"def tensors({', '.join(argument.arg for argument in function.args.args)}):\n{body}"
 
 
 def _weights_text(weights: Mapping[str, str]) -> str:

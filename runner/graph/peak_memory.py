@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from runner.graph.cost import flops
-from runner.graph.ir import Graph, Mode, Operation, Recipe, Scope, TensorSpec
+from runner.graph.ir import Graph, Operation, Recipe, Scope, TensorSpec
 from runner.graph.workspace_memory import estimate_workspace
-from runner.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +43,6 @@ class Estimate:
     """Number of different operations; the same operator on other shapes is another one."""
     steps: int
     """Number of operations that recurrent layers run when they unroll."""
-
-
-def estimate_problem(problem: Problem, mode: Mode = "eval") -> Estimate:
-    """Return the memory that a problem will need, from its captured program; computes nothing.
-
-    Raises:
-        ProblemError: the author's code fails.
-        CaptureError: the model runs, but its program cannot be written down.
-    """
-    from runner.graph.normalize import normalize
-    from runner.graph.tracing.capture import capture
-
-    return estimate_graph(normalize(capture(problem, mode)))
 
 
 def estimate_graph(graph: Graph) -> Estimate:
