@@ -215,11 +215,7 @@ def plan_json(previews: Sequence[Preview]) -> str:
 def print_result(decomposition: LocalDecomposition, took_s: float, console: Console) -> None:
     """Print the result of one problem; `took_s` is the wall time of the whole command."""
     result = decomposition.result
-    text = Text(f"{result.status}  {result.label}")
-    text.stylize(COLOURS[result.status], 0, len(result.status))
-    if result.reason:
-        text.append(f": {result.reason}")
-    console.print(text, soft_wrap=True)
+    _print_status(result.status, result.label, result.reason, console)
     if result.figures:
         by_level = result.figures.by_level
         levels = ", ".join(pluralize(n, level) for level, n in by_level.items() if n)
@@ -248,6 +244,12 @@ def print_result(decomposition: LocalDecomposition, took_s: float, console: Cons
         console.print(f"log:     {decomposition.log}", soft_wrap=True)
 
 
+def _print_status(status: str, subject: str | Path, reason: str | None, console: Console) -> None:
+    text = Text(f"{status}  {subject}{f': {reason}' if reason else ''}")
+    text.stylize(COLOURS[status], 0, len(status))
+    console.print(text, soft_wrap=True)
+
+
 def _print_rounds(decomposer: Decomposer, console: Console) -> None:
     """Print the external decomposer's command, and the verdict of each round."""
     console.print(f"taken apart by {decomposer.command}", soft_wrap=True)
@@ -260,11 +262,7 @@ def _print_rounds(decomposer: Decomposer, console: Console) -> None:
 def print_verdict(verified: LocalVerification, console: Console) -> None:
     """Print the verdict on a directory: its status and reason, gates and warnings."""
     answer = verified.answer
-    text = Text(f"{answer.status}  {verified.directory}")
-    text.stylize(COLOURS[answer.status], 0, len(answer.status))
-    if answer.reason:
-        text.append(f": {answer.reason}")
-    console.print(text, soft_wrap=True)
+    _print_status(answer.status, verified.directory, answer.reason, console)
     for gate in verified.verification.get("gates", []):
         difference = gate.get("max_diff")
         measured = "" if difference is None else f", largest difference {difference}"
