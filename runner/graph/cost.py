@@ -44,11 +44,8 @@ def _pooling(op: Operation, read: int, out: int) -> int:
     sizes = [
         int(w) for w in (window if isinstance(window, tuple) else (window,)) if isinstance(w, int)
     ]
-    return out * (sizes[0] ** _dimensions(op) if len(sizes) == 1 else prod(sizes))
-
-
-def _dimensions(op: Operation) -> int:
-    return next((n for n in (1, 2, 3) if f"{n}d" in op.name), 1)
+    dimensions = next((n for n in (1, 2, 3) if f"{n}d" in op.name), 1)
+    return out * (sizes[0] ** dimensions if len(sizes) == 1 else prod(sizes))
 
 
 def _spec(arg: Arg, values: Values) -> TensorSpec:

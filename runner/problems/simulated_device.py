@@ -69,7 +69,8 @@ class NumbersOnDeviceMode(TorchFunctionMode):
                 for subscript in subscripts
             )
             values = args[2:]
-            if values and isinstance(values[0], (int, float, complex)) and not _is_on_cpu(args[0]):
+            is_number = values and isinstance(values[0], (int, float, complex))
+            if is_number and args[0].device.type != "cpu":
                 # Torch makes another operator of a number there than on the CPU.
                 values = (torch.tensor(values[0], dtype=args[0].dtype),)
             return func(args[0], subscripts, *values)
@@ -88,10 +89,6 @@ _COPIES = {
     *(getattr(torch.Tensor, name) for name in ("contiguous", "to", "type_as", "cpu", "cuda")),
     *(getattr(torch.Tensor, name) for name in ("float", "half", "bfloat16", "double")),
 }
-
-
-def _is_on_cpu(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu"
 
 
 def _is_index(value: object) -> bool:
