@@ -132,11 +132,13 @@ def judged(path: Path) -> Iterator[tuple[object, ...]]:
     import torch
 
     from runner.emit import decompose
-    from runner.graph.peak_memory import estimate_problem
+    from runner.graph.normalize import normalize
+    from runner.graph.peak_memory import estimate_graph
+    from runner.graph.tracing.capture import capture
     from runner.problems import read_problem
 
     problem = read_problem(path)
-    needed = estimate_problem(problem).peak.resident_bytes
+    needed = estimate_graph(normalize(capture(problem))).peak.resident_bytes
     if needed > MOST_BYTES:
         raise SystemExit(f"skipped: it needs {needed / 2**30:.1f} GiB")
     torch.set_num_threads(1)

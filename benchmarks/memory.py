@@ -95,11 +95,15 @@ def results(output: Path, levels: list[int]) -> Iterator[ProblemResult]:
 def again(result: ProblemResult, output: Path, process_bytes: int) -> int | None:
     """Today's estimate, for a process that begins with so much."""
     from runner.batch.child.problem_work import forecast_memory
+    from runner.graph.normalize import normalize
+    from runner.graph.peak_memory import estimate_graph
+    from runner.graph.tracing.capture import capture
 
     try:
         problem = read_problem(output / result.label / "original.py")
         problem = replace(problem, source_level=result.source_level)  # the file has moved
-        made = forecast_memory(problem, result.options.mode)
+        graph = normalize(capture(problem, result.options.mode))
+        made = forecast_memory(problem, estimate_graph(graph))
     except KdrunError as error:
         print(f"{result.label}: {error}", file=sys.stderr)
         return None

@@ -13,8 +13,8 @@ from kdrun.results import MEMORY_FILE, add_files
 from kdrun.stored_values import require_safetensors, store_values
 from runner.batch import local_execution
 from runner.config import Settings, load_settings
-from runner.errors import DecompositionError, StoreError, UsageError
-from runner.problems import find_problem
+from runner.errors import DecompositionError, UsageError
+from runner.problems import find_problem, write_problem_file
 from runner.problems.variants import FOLDER
 from runner.tree.document import TREE_FILE
 
@@ -76,12 +76,7 @@ def decompose(
         require_safetensors()
     name = name or type(model).__name__
     found = read_object(_require_module(model), _require_tuple(args), kwargs or {}, name, mode)
-    file = settings.output / FOLDER / f"{name}.py"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(found.problem.text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{file}: cannot be written: {error.strerror or error}") from error
+    file = write_problem_file(settings.output / FOLDER / f"{name}.py", found.problem.text)
     parts = _decompose_file(file, settings, None, found, keeps_values=keep_values)
     _complete_directory(parts, found, keep_values=keep_values)
     return open_object(parts.directory, found)

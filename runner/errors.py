@@ -20,6 +20,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from runner.quantities import join_first
+
 MAX_LISTED_NAMES = 8
 """Number of names that a hint lists if none is similar to the given one."""
 INTERRUPTED = 130
@@ -157,16 +159,7 @@ def suggest_names(name: str, known_names: Collection[str]) -> str:
 
 def list_known_names(known_names: Collection[str]) -> str:
     """Return the hint that lists the known names, or the first of them."""
-    suffix = (
-        f" and {len(known_names) - MAX_LISTED_NAMES} more"
-        if len(known_names) > MAX_LISTED_NAMES
-        else ""
-    )
-    return (
-        f"there are {', '.join([*known_names][:MAX_LISTED_NAMES])}{suffix}"
-        if known_names
-        else "there are none"
-    )
+    return f"there are {join_first([*known_names], MAX_LISTED_NAMES) or 'none'}"
 
 
 class ClusterError(KdrunError, ConnectionError):

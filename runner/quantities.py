@@ -1,5 +1,13 @@
 """Formats quantities for people: `2 components`, `1.2 GFLOP`, `3.4 MiB`."""
 
+from collections.abc import Sequence
+
+
+def join_first(names: Sequence[str], limit: int) -> str:
+    """Return the first names and the number of the others: `a, b, c and 2 more`."""
+    others = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + others
+
 
 def pluralize(number: int, noun: str) -> str:
     """Return a number with a noun, such as `1 component` or `2 components`."""

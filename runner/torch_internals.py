@@ -186,6 +186,17 @@ def replace_decompositions(
             operator._dispatch_cache.clear()
 
 
+@contextlib.contextmanager
+def _replace(holder: Any, name: str, value: Any) -> Iterator[None]:
+    """Give an attribute another value for a while."""
+    original = getattr(holder, name)
+    setattr(holder, name, value)
+    try:
+        yield
+    finally:
+        setattr(holder, name, original)
+
+
 # Modes and hooks
 
 
@@ -212,15 +223,12 @@ def replace_stack_traces(describe: Callable[[], list[str]]) -> Iterator[None]:
     By default torch looks up all frames, which takes a tenth of a trace, and keeps those named
     `forward`. The patched method exists since torch 2.8.
     """
-    fx_proxy: Any = sys.modules[TracerBase.__module__]
-    method, captured = TracerBase._filter_traceback_frames, fx_proxy.CapturedTraceback
-    TracerBase._filter_traceback_frames = lambda _, summary: summary  # type: ignore[method-assign, assignment]
-    fx_proxy.CapturedTraceback = _DescribedTraceback(describe)
-    try:
+    fx_proxy = sys.modules[TracerBase.__module__]
+    with (
+        _replace(TracerBase, "_filter_traceback_frames", lambda _, summary: summary),
+        _replace(fx_proxy, "CapturedTraceback", _DescribedTraceback(describe)),
+    ):
         yield
-    finally:
-        TracerBase._filter_traceback_frames = method  # type: ignore[method-assign]
-        fx_proxy.CapturedTraceback = captured
 
 
 class _DescribedTraceback:
@@ -244,40 +252,26 @@ def write_graph_code_late() -> contextlib.AbstractContextManager[None]:
     return _use_lazy_graph_module(True)
 
 
-@contextlib.contextmanager
-def ignore_sdpa_kernel() -> Iterator[None]:
+def ignore_sdpa_kernel() -> contextlib.AbstractContextManager[None]:
     """Let `with sdpa_kernel(...)` choose nothing: torch takes the attention's kernel that it likes.
 
     The choice changes how attention is computed, not what: a trace has the same operator with it.
     """
-    attention: Any = torch.nn.attention
-    original = attention._sdpa_kernel
-    attention._sdpa_kernel = lambda *args, **kwargs: None
-    try:
-        yield
-    finally:
-        attention._sdpa_kernel = original
+    return _replace(torch.nn.attention, "_sdpa_kernel", lambda *args, **kwargs: None)
 
 
-@contextlib.contextmanager
-def mix_fake_modes() -> Iterator[None]:
+def mix_fake_modes() -> contextlib.AbstractContextManager[None]:
     """Let torch.export finish a program that holds fake tensors of two modes.
 
     A tensor in a plain attribute keeps the mode in which the model was built, also after a
     `to(device)` that does nothing. torch only looks for one mode to write guards for dynamic
     shapes, which no program here has. The patched function takes one argument in all versions.
     """
-    exported_program: Any = sys.modules[torch.export.ExportedProgram.__module__]
-    original = exported_program._get_shape_env
-    exported_program._get_shape_env = lambda _: None
-    try:
-        yield
-    finally:
-        exported_program._get_shape_env = original
+    exported_program = sys.modules[torch.export.ExportedProgram.__module__]
+    return _replace(exported_program, "_get_shape_env", lambda _: None)
 
 
-@contextlib.contextmanager
-def accept_numpy_scalars() -> Iterator[None]:
+def accept_numpy_scalars() -> contextlib.AbstractContextManager[None]:
     """Let torch's tracers accept NumPy scalars as arguments, as they do Python numbers."""
     original = TracerBase.create_arg
 
@@ -285,15 +279,12 @@ def accept_numpy_scalars() -> Iterator[None]:
         is_number = type(value).__module__ == "numpy" and getattr(value, "shape", None) == ()
         return original(tracer, value.item() if is_number else value)
 
-    TracerBase.create_arg = create  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        TracerBase.create_arg = original  # type: ignore[method-assign]
+    return _replace(TracerBase, "create_arg", create)
 
 
-@contextlib.contextmanager
-def watch_fake_devices(on_query: Callable[[FrameType], None]) -> Iterator[None]:
+def watch_fake_devices(
+    on_query: Callable[[FrameType], None],
+) -> contextlib.AbstractContextManager[None]:
     """Call `on_query` with the frame that reads the attribute `device` of a fake tensor.
 
     It is a property in Python, which no mode for functions sees.
@@ -304,15 +295,10 @@ def watch_fake_devices(on_query: Callable[[FrameType], None]) -> Iterator[None]:
         on_query(sys._getframe(1))
         return original.__get__(tensor)
 
-    FakeTensor.device = property(read)  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        FakeTensor.device = original  # type: ignore[method-assign]
+    return _replace(FakeTensor, "device", property(read))
 
 
-@contextlib.contextmanager
-def accept_grouped_dtypes() -> Iterator[None]:
+def accept_grouped_dtypes() -> contextlib.AbstractContextManager[None]:
     """Let `grouped_mm` take fake tensors of any dtype, as it does real ones on a CPU.
 
     PyTorch's rule for its result on fake tensors accepts bfloat16 alone, as the kernel for CUDA.
@@ -329,15 +315,10 @@ def accept_grouped_dtypes() -> Iterator[None]:
             mat_a, mat_b, kwargs.get("offs"), out_dtype
         )
 
-    rules._meta_grouped_mm_common = infer
-    try:
-        yield
-    finally:
-        rules._meta_grouped_mm_common = original
+    return _replace(rules, "_meta_grouped_mm_common", infer)
 
 
-@contextlib.contextmanager
-def draw_fake_weights() -> Iterator[None]:
+def draw_fake_weights() -> contextlib.AbstractContextManager[None]:
     """Let `nn.init.trunc_normal_` fill fake weights.
 
     Since PyTorch 2.13 it draws again until no value is outside of the bounds, which reads values.
@@ -352,15 +333,10 @@ def draw_fake_weights() -> Iterator[None]:
         with torch.no_grad():
             return tensor.normal_(mean, std, generator=generator).clamp_(a, b)
 
-    torch.nn.init._no_grad_trunc_normal_ = draw
-    try:
-        yield
-    finally:
-        torch.nn.init._no_grad_trunc_normal_ = original
+    return _replace(torch.nn.init, "_no_grad_trunc_normal_", draw)
 
 
-@contextlib.contextmanager
-def convert_fake_weights() -> Iterator[None]:
+def convert_fake_weights() -> contextlib.AbstractContextManager[None]:
     """Let `Module.to(dtype)` convert fake weights that something else still refers to.
 
     PyTorch swaps a fake weight with the converted one, which it refuses for a tensor with a second
@@ -374,11 +350,7 @@ def convert_fake_weights() -> Iterator[None]:
         else:
             original(weight, converted)
 
-    torch.utils.swap_tensors = replace
-    try:
-        yield
-    finally:
-        torch.utils.swap_tensors = original
+    return _replace(torch.utils, "swap_tensors", replace)
 
 
 def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:
@@ -414,7 +386,6 @@ def follow_tensor_subclasses() -> Iterator[None]:
     from torch.fx.experimental import proxy_tensor
 
     as_subclass, make = torch.Tensor.as_subclass, torch.Tensor._make_subclass
-    original_types = proxy_tensor.HANDLED_TYPES
 
     def copy_proxy(tensor: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
         mode: Any = proxy_tensor.get_proxy_mode()
@@ -431,13 +402,12 @@ def follow_tensor_subclasses() -> Iterator[None]:
 
     torch.Tensor.as_subclass = convert  # type: ignore[assignment, method-assign]
     torch.Tensor._make_subclass = staticmethod(subclass)  # type: ignore[assignment, method-assign]
-    proxy_tensor.HANDLED_TYPES = _RecordedClasses()  # type: ignore[assignment]
     try:
-        yield
+        with _replace(proxy_tensor, "HANDLED_TYPES", _RecordedClasses()):
+            yield
     finally:
         # Those of the base class apply again.
         del torch.Tensor.as_subclass, torch.Tensor._make_subclass
-        proxy_tensor.HANDLED_TYPES = original_types
 
 
 @contextlib.contextmanager
@@ -483,8 +453,7 @@ def running_tracer() -> Any:
     return mode.tracer
 
 
-@contextlib.contextmanager
-def allow_argument_mod() -> Iterator[None]:
+def allow_argument_mod() -> contextlib.AbstractContextManager[None]:
     """Let traced modules be called with a keyword argument named `mod`.
 
     torch.fx wraps Module.__call__ in a function whose first parameter has that name.
@@ -497,11 +466,7 @@ def allow_argument_mod() -> Iterator[None]:
         is_module_call = cls is torch.nn.Module and name == "__call__"
         original(self, cls, name, _accept_mod(new) if is_module_call else new, **options)
 
-    _Patcher.patch_method = patch_method  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        _Patcher.patch_method = original  # type: ignore[method-assign]
+    return _replace(_Patcher, "patch_method", patch_method)
 
 
 def _accept_mod(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -521,24 +486,19 @@ def _accept_mod(call: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-@contextlib.contextmanager
-def disable_constant_folding() -> Iterator[None]:
+def disable_constant_folding() -> contextlib.AbstractContextManager[None]:
     """Keep tracers from computing the values of one-element tensors while they trace.
 
     They would compute on the simulated device, which cannot.
     """
     from torch.fx.experimental import proxy_tensor  # its import takes half a second
 
-    original_limit = proxy_tensor.CONSTANT_NUMEL_LIMIT
-    proxy_tensor.CONSTANT_NUMEL_LIMIT = -1
-    try:
-        yield
-    finally:
-        proxy_tensor.CONSTANT_NUMEL_LIMIT = original_limit
+    return _replace(proxy_tensor, "CONSTANT_NUMEL_LIMIT", -1)
 
 
-@contextlib.contextmanager
-def observe_trace_values(show: Callable[[torch.fx.Node, Any], None]) -> Iterator[None]:
+def observe_trace_values(
+    show: Callable[[torch.fx.Node, Any], None],
+) -> contextlib.AbstractContextManager[None]:
     """Call `show` with each node and its value as a concrete trace records it."""
     from torch.fx.experimental import proxy_tensor
 
@@ -548,11 +508,7 @@ def observe_trace_values(show: Callable[[torch.fx.Node, Any], None]) -> Iterator
         show(proxy.node, value)
         return set_meta(proxy, value)
 
-    proxy_tensor.set_meta = show_and_set  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        proxy_tensor.set_meta = set_meta
+    return _replace(proxy_tensor, "set_meta", show_and_set)
 
 
 # A device without hardware

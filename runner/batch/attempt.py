@@ -89,21 +89,17 @@ def run_task(task_json: str, log: str) -> str:
                 cause=FailureCause.DISK_FULL if comes_from_full_disk(error) else None,
             ),
             started=datetime.now(UTC),
-            node=_host_name(),
+            node=socket.gethostname(),
         )
     return attempt.model_dump_json()
 
 
-def estimate(task: Task, log: Path) -> Attempt:
-    """Capture a problem in a child and forecast its memory. Commits nothing."""
+def run_without_commit(
+    kind: Literal["estimate", "facts", "verify"], task: Task, log: Path
+) -> Attempt:
+    """Run a function of `problem_work` that writes no decomposition in a child."""
     with _scratch_directory(task, "TMPDIR") as task:
-        return _run_in_child("estimate", task, log)
-
-
-def collect_facts(task: Task, log: Path) -> Attempt:
-    """Collect facts about the problem's program in a child. Commits nothing."""
-    with _scratch_directory(task, "TMPDIR") as task:
-        return _run_in_child("facts", task, log)
+        return _run_in_child(kind, task, log)
 
 
 def decompose(task: Task, log: Path) -> Attempt:
@@ -133,12 +129,6 @@ def decompose(task: Task, log: Path) -> Attempt:
         if task.keeps_passed and is_broken and _has_passed(task.directory):
             return attempt.model_copy(update={"result": _build_result(task, attempt, log)})
         return _commit(task, attempt, log)
-
-
-def verify(task: Task, log: Path) -> Attempt:
-    """Verify an existing directory without changing it."""
-    with _scratch_directory(task, "TMPDIR") as task:
-        return _run_in_child("verify", task, log)
 
 
 def commit_failure(task: Task, attempt: Attempt, log: Path) -> Attempt:
@@ -255,9 +245,8 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         mistake = find_mistake(task.problem)
         if mistake is not None:  # Found by reading the file, so no child is needed.
             log.unlink(missing_ok=True)
-            return Attempt(
-                answer=describe_problem_error(mistake, "load"), started=started, node=_host_name()
-            )
+            failure = describe_problem_error(mistake, "load")
+            return Attempt(answer=failure, started=started, node=socket.gethostname())
     outcome = run_child(
         Request(
             function=f"runner.batch.child.problem_work:{kind}",
@@ -281,7 +270,7 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
         started=started,
         cpu_seconds=round(outcome.cpu_seconds, 3),
         peak_memory_bytes=outcome.peak_memory_bytes,
-        node=_host_name(),
+        node=socket.gethostname(),
     )
 
 
@@ -298,10 +287,6 @@ def _free_space(task: Task) -> None:
         shutil.copyfile(task.problem, task.build_directory / "original.py")
 
 
-def _host_name() -> str:
-    return socket.gethostname()
-
-
 def _read_answer(task: Task, outcome: Outcome, setting: str) -> Answer:
     """Return the child's own answer, or one about how the child ended without leaving any.
 
@@ -314,9 +299,12 @@ def _read_answer(task: Task, outcome: Outcome, setting: str) -> Answer:
             mismatch = f"the child's answer is none: {error.errors()[0]['msg']}"
             return FailureAnswer(status="crashed", reason=mismatch, stage="answer")
         if answer.status == "passed" or not outcome.filled_bytes:
-            if failure_cause(answer) is FailureCause.DISK_FULL:
-                return _check_disk_failure(answer, task, outcome, setting)
-            return answer
+            if failure_cause(answer) is not FailureCause.DISK_FULL:
+                return answer
+            if not outcome.disk_full:  # The disk has room.
+                return answer.model_copy(update={"cause": None})
+            reason = f"no space left on the disk of {_describe_disk(task, setting)}"
+            return answer.model_copy(update={"reason": reason})
     stage = read_stage(task) or "start"
     cause = None
     status: Status = "crashed"
@@ -336,14 +324,6 @@ def _read_answer(task: Task, outcome: Outcome, setting: str) -> Answer:
             reason += f", having used {outcome.peak_memory_bytes / GIB:.1f} GiB"
     seconds = {stage.split(":")[0]: round(outcome.seconds, 3)}
     return FailureAnswer(status=status, reason=reason, stage=stage, cause=cause, seconds=seconds)
-
-
-def _check_disk_failure(answer: Answer, task: Task, outcome: Outcome, setting: str) -> Answer:
-    """Return an answer about a full disk with the disk's name; without the cause if it has room."""
-    if not outcome.disk_full:
-        return answer.model_copy(update={"cause": None})
-    reason = f"no space left on the disk of {_describe_disk(task, setting)}"
-    return answer.model_copy(update={"reason": reason})
 
 
 def _describe_disk(task: Task, setting: str) -> str:

@@ -128,7 +128,8 @@ class Driver:
         now = time.monotonic()
         if now - self.stages_checked_s >= STAGE_CHECK_INTERVAL_S:
             self.stages_checked_s = now
-            self._report_stages()
+            stages = [(job.item.label, stage) for _, job, stage in self._read_stages()]
+            self.watcher.on_stages(stages)
             self.manifest_writer.save_if_due()
         if now - self.nodes_checked_s >= NODE_CHECK_INTERVAL_S:
             self._check_nodes()
@@ -306,9 +307,6 @@ class Driver:
             for reference, job in self.sent_jobs.items()
             if job.task is not None and (stage := read_stage(job.task))
         ]
-
-    def _report_stages(self) -> None:
-        self.watcher.on_stages([(job.item.label, stage) for _, job, stage in self._read_stages()])
 
     def _check_nodes(self) -> None:
         """Update the cluster's description; end problems that have waited too long for a node."""

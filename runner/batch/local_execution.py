@@ -149,7 +149,8 @@ def verify(
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        answer = attempt.verify(task, Path(temporary_folder) / "log").answer
+        log = Path(temporary_folder) / "log"
+        answer = attempt.run_without_commit("verify", task, log).answer
     _raise_if_refused(answer)
     assert isinstance(answer, VerdictAnswer | FailureAnswer)
     if answer.status == "error":

@@ -1,6 +1,7 @@
-"""Reads this machine's cores, its free memory, and the memory of this process."""
+"""Reads this machine's processor, its free memory, and the memory of this process."""
 
 import os
+import platform
 import resource
 from pathlib import Path
 
@@ -32,6 +33,14 @@ def resident_bytes() -> int:
     if status.exists():
         return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: the peak so far, in bytes
+
+
+def processor_name() -> str:
+    """Return the name of the processor's model, or of its architecture where none is told."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    return (names and names[0]) or platform.machine()
 
 
 def total_bytes() -> int:

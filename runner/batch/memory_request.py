@@ -111,9 +111,6 @@ class MemoryRequest:
         factor = 4 if self.expected_bytes is None else 2
         return replace(self, granted_bytes=min(factor * self.granted_bytes, self.max_bytes))
 
-    def with_max_memory(self) -> "MemoryRequest":
-        return replace(self, granted_bytes=self.max_bytes)
-
 
 def describe_largest_node(max_bytes: int) -> str:
     """Return `, the largest node has 21.9 GiB`; empty if larger nodes may still join."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runner import __version__
-from runner.batch.attempt import estimate
+from runner.batch.attempt import run_without_commit
 from runner.batch.batch_fit import MemoryLimit, fit_choice
 from runner.batch.child.answer import Answer, EstimateAnswer, FailureCause, failure_cause
 from runner.batch.child.child_process import close_fork_server
@@ -178,7 +178,7 @@ def _fit_choices(
                 threads=cores(),
                 timeout_s=settings.timeout,
             )
-            return estimate(task, folder / "log").answer
+            return run_without_commit("estimate", task, folder / "log").answer
 
     say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
     problems = {}
@@ -229,34 +229,12 @@ def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> M
     """Upload earlier local results, drive the run over Ray, and return its written manifest.
 
     Raises:
-        UsageError: another process drives this run.
-        ClusterError: no Ray, or one without the requested resources.
-        StoreError: results cannot be written.
-    """
-    return drive(_send_local_results(submission, say), settings, say)
-
-
-def _send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
-    """Print the plan, upload results that only the output directory has, return the new plan."""
-    run, items = submission.run, submission.items
-    say(str(submission))
-    if run.shared_store is None:
-        return submission
-    say(f"run {run.run_id} in {run.shared_store}")
-    if local_count := sum(item.is_only_local for item in items):
-        say(f"sending {local_count} that passed here before")
-    return replace(submission, items=send_results(run.shared_store, run.run_id, run.store, items))
-
-
-def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
-    """Drive the run's pending problems over Ray and return its manifest.
-
-    Raises:
         UsageError: another process drives this run, or this machine lacks the device.
         ClusterError: no Ray, or one without the requested resources.
         StoreError: results cannot be written.
         KeyboardInterrupt: a signal came before the driver had started.
     """
+    submission = _send_local_results(submission, say)
     run, items = submission.run, submission.items
     folder = run.store.run_directory(run.run_id)
     with ExitStack() as stack:
@@ -284,6 +262,18 @@ def drive(submission: Submission, settings: Settings, say: MessagePrinter) -> Ma
         return Driver(run, items, cluster, WatcherGroup(watchers), stop).drive()
 
 
+def _send_local_results(submission: Submission, say: MessagePrinter) -> Submission:
+    """Print the plan, upload results that only the output directory has, return the new plan."""
+    run, items = submission.run, submission.items
+    say(str(submission))
+    if run.shared_store is None:
+        return submission
+    say(f"run {run.run_id} in {run.shared_store}")
+    if local_count := sum(item.is_only_local for item in items):
+        say(f"sending {local_count} that passed here before")
+    return replace(submission, items=send_results(run.shared_store, run.run_id, run.store, items))
+
+
 def preview(submission: Submission, settings: Settings, say: MessagePrinter) -> list[Preview]:
     """Capture each pending problem on this machine and return the plan with memory needs."""
     say(str(submission))
@@ -300,11 +290,11 @@ def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
         # A dry run writes nothing, not even to the output directory.
         with _temporary_directory() as scratch:
             task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
-            attempt = estimate(task_aside, scratch / "log")
+            attempt = run_without_commit("estimate", task_aside, scratch / "log")
         answer = attempt.answer
         if failure_cause(answer) is not FailureCause.OUT_OF_MEMORY or not memory.can_grow:
             break
-        memory = memory.with_max_memory()
+        memory = replace(memory, granted_bytes=max_bytes)
     if not isinstance(answer, EstimateAnswer):
         return Preview(item, f"{answer.status}: {answer.reason}")
     expected_bytes, weights_bytes = answer.forecast.expected_bytes, answer.forecast.weights_bytes

@@ -41,7 +41,7 @@ def write_brief(pattern: str, settings: Settings, output: Path | None) -> tuple[
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        answer = attempt.collect_facts(task, Path(folder) / "log").answer
+        answer = attempt.run_without_commit("facts", task, Path(folder) / "log").answer
     if not isinstance(answer, FactsAnswer):
         raise ProblemError(problem.path, answer.reason or answer.status)
     rendered = render_brief(

@@ -6,8 +6,8 @@ from itertools import groupby
 
 from rich.console import Console
 
-from runner.cli.run_tables import new_table
 from runner.problems import NamedLiterals, Problem
+from runner.report.tables import new_table
 
 
 def print_problem_list(problems: Sequence[tuple[Problem, str]], console: Console) -> None:
@@ -40,9 +40,7 @@ def print_constants(problem: Problem, literals: NamedLiterals, console: Console)
     console.print(f"{problem.path}", soft_wrap=True)
     if not literals.constants:
         console.print("no named literal: nothing that --set could change")
-    table = new_table()
-    for column in ("constant", "value", "line", "in"):
-        table.add_column(column, justify="right" if column == "line" else "left")
+    table = new_table(["constant", "value", "line", "in"], ["line"])
     for constant in literals.constants:
         place = "" if constant.place == "file" else constant.place
         table.add_row(constant.name, constant.text, str(constant.line), place)

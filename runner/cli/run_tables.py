@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,17 +17,12 @@ from runner.batch.machine import GIB
 from runner.batch.progress import COLOURS
 from runner.batch.submit import Preview
 from runner.quantities import pluralize
+from runner.report.tables import new_table
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
 from runner.store.manifest_row import Row
 from runner.store.pull import PullOutcome
 from runner.store.result import Decomposed as Decomposer
-
-
-def new_table() -> Table:
-    """Return an empty table in the style of all tables."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-
 
 MAX_NAMED_PROBLEMS = 20
 """Largest number of passed problems that are listed one by one."""
@@ -79,8 +73,7 @@ def print_problems(manifest: Manifest, statuses: Sequence[Status], console: Cons
 
 def _counts_table(manifest: Manifest) -> Table:
     statuses = [s for s in STATUSES if s == "passed" or manifest.counts.get(s)]
-    shown = new_table()
-    shown.add_column("level")
+    shown = new_table(["level"])
     for status in statuses:
         shown.add_column(status, justify="right", style=COLOURS[status])
     for name in ("total", "kernels", "seconds"):
@@ -141,9 +134,8 @@ def _find_paths(
 
 def runs_table(manifests: Sequence[Manifest]) -> Table:
     """Return a table of runs with their states."""
-    shown = new_table()
-    for name in ("run", "state", "started", "last update", "passed", "other", "left"):
-        shown.add_column(name, justify="right" if name in ("passed", "other", "left") else "left")
+    counts = ("passed", "other", "left")
+    shown = new_table(["run", "state", "started", "last update", *counts], counts)
     for manifest in manifests:
         passed = manifest.counts.get("passed", 0)
         shown.add_row(
@@ -191,9 +183,7 @@ def pull_outcomes_json(outcomes: Sequence[PullOutcome]) -> str:
 
 def plan_table(previews: Sequence[Preview]) -> Table:
     """Return a table of a plan: each problem, why it is run or not, and its memory."""
-    shown = new_table()
-    for name in ("problem", "why", "expected", "asks for", ""):
-        shown.add_column(name, justify="right" if name in ("expected", "asks for") else "left")
+    shown = new_table(["problem", "why", "expected", "asks for", ""], ["expected", "asks for"])
     for preview in previews:
         cells = [_format_gib(preview.peak_bytes), _format_gib(preview.memory_bytes)]
         shown.add_row(preview.item.label, preview.item.reason, *cells, preview.note)
@@ -225,11 +215,7 @@ def plan_json(previews: Sequence[Preview]) -> str:
 def print_result(decomposition: LocalDecomposition, took_s: float, console: Console) -> None:
     """Print the result of one problem; `took_s` is the wall time of the whole command."""
     result = decomposition.result
-    text = Text(f"{result.status}  {result.label}")
-    text.stylize(COLOURS[result.status], 0, len(result.status))
-    if result.reason:
-        text.append(f": {result.reason}")
-    console.print(text, soft_wrap=True)
+    _print_status(result.status, result.label, result.reason, console)
     if result.figures:
         by_level = result.figures.by_level
         levels = ", ".join(pluralize(n, level) for level, n in by_level.items() if n)
@@ -258,6 +244,12 @@ def print_result(decomposition: LocalDecomposition, took_s: float, console: Cons
         console.print(f"log:     {decomposition.log}", soft_wrap=True)
 
 
+def _print_status(status: str, subject: str | Path, reason: str | None, console: Console) -> None:
+    text = Text(f"{status}  {subject}{f': {reason}' if reason else ''}")
+    text.stylize(COLOURS[status], 0, len(status))
+    console.print(text, soft_wrap=True)
+
+
 def _print_rounds(decomposer: Decomposer, console: Console) -> None:
     """Print the external decomposer's command, and the verdict of each round."""
     console.print(f"taken apart by {decomposer.command}", soft_wrap=True)
@@ -270,11 +262,7 @@ def _print_rounds(decomposer: Decomposer, console: Console) -> None:
 def print_verdict(verified: LocalVerification, console: Console) -> None:
     """Print the verdict on a directory: its status and reason, gates and warnings."""
     answer = verified.answer
-    text = Text(f"{answer.status}  {verified.directory}")
-    text.stylize(COLOURS[answer.status], 0, len(answer.status))
-    if answer.reason:
-        text.append(f": {answer.reason}")
-    console.print(text, soft_wrap=True)
+    _print_status(answer.status, verified.directory, answer.reason, console)
     for gate in verified.verification.get("gates", []):
         difference = gate.get("max_diff")
         measured = "" if difference is None else f", largest difference {difference}"

@@ -52,11 +52,9 @@ def zoo(package: str | None, problem: tuple[str, ...], as_json: bool) -> int:
 
 
 def _print_packages(listings: Any) -> None:
-    from runner.cli.run_tables import new_table
+    from runner.report.tables import new_table
 
-    table = new_table()
-    for name in ("package", "version", "models", "families"):
-        table.add_column(name, justify="right" if name in ("models", "families") else "left")
+    table = new_table(["package", "version", "models", "families"], ["models", "families"])
     for listing in listings:
         counts = (len(listing.models), listing.families) if listing.problem is None else ("", "")
         table.add_row(listing.name, listing.version, *map(str, counts))
@@ -67,11 +65,9 @@ def _print_packages(listings: Any) -> None:
 
 
 def _print_models(models: Any) -> None:
-    from runner.cli.run_tables import new_table
+    from runner.report.tables import new_table
 
-    table = new_table()
-    table.add_column("model")
-    table.add_column("family")
+    table = new_table(["model", "family"])
     for model in models:
         table.add_row(model.name, model.family)
     new_console().print(table)

@@ -20,6 +20,6 @@ def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree
         ProblemError: the author's code fails.
         CaptureError: the model runs, but its program could not be captured.
     """
-    from runner.emit.decomposition import decompose as run
+    from runner.emit.decomposition import capture_graph, write_decomposition
 
-    return run(problem, directory, mode=mode)
+    return write_decomposition(problem, capture_graph(problem, mode=mode), directory)

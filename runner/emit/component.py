@@ -14,6 +14,7 @@ from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers, input
 from runner.emit.naming.value_names import Namer, make_unique
 from runner.graph.ir import TensorSpec
 from runner.problems import path_within_package
+from runner.quantities import join_first
 from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -248,7 +249,7 @@ def _docstring(
         "",
         *_docstring_row("Source", source),
         *_docstring_row("Level", workload.level),
-        *_docstring_row("Parent", _join_first(parents, _MOST_PARENTS) or "none, this is the root"),
+        *_docstring_row("Parent", join_first(parents, _MOST_PARENTS) or "none, this is the root"),
         *_docstring_row(
             "Operations", _count_repetitions([operation.stem for operation in operations])
         ),
@@ -274,12 +275,6 @@ def _docstring(
         '"""',
     ]
     return "\n".join(lines)
-
-
-def _join_first(names: Sequence[str], limit: int) -> str:
-    """Return the first names and the number of the others: `a, b, c and 2 more`."""
-    rest_text = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest_text
 
 
 def _merge_weight_rows(weights: Iterable[tuple[str, TensorSpec]]) -> list[tuple[str, TensorSpec]]:

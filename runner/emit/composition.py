@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from runner.emit.code.class_body import ChildCall, ForwardItem
@@ -75,6 +75,7 @@ def write_composition(
     items: list[ForwardItem] = [calls[id(u)] if isinstance(u, Part) else u for u in units]
     plain_call = program.graph.plain_call
     inputs = emitter.namer.parameter_names(root)
+    target = f"({inputs[0]},)" if len(inputs) == 1 else ", ".join(inputs)
     composed_class = write_class(
         program,
         emitter.namer,
@@ -84,9 +85,7 @@ def write_composition(
         docstring="The original, from kernels alone.",
         returns=lambda value: f"return {output_expression(program.graph.output, value)}",
         signature=None if plain_call else "self, *args, **kwargs",
-        prologue=[]
-        if plain_call or not inputs
-        else [f"{_unpacking_target(inputs)} = tensors((args, kwargs))"],
+        prologue=[] if plain_call or not inputs else [f"{target} = tensors((args, kwargs))"],
     )
     weights: dict[str, str] = {
         w.local: original_name(emitter, root, w) for w in composed_class.weights
@@ -101,7 +100,7 @@ def write_composition(
         "files": pluralize(len(names), "file"),
         "standard": standard_imports(main_text),
     }
-    helper = "" if plain_call or not inputs else f"{_checks_function('tensors')}\n\n\n"
+    helper = "" if plain_call or not inputs else f"{_tensors_function()}\n\n\n"
     return (
         f"{head}{kernel_lines}\n\n\n{helper}{composed_class.text}\n\n\n"
         + "# Parameter or buffer of ComposedModel -> that of the original.\n"
@@ -121,16 +120,12 @@ def _attribute_name(kernel: Part) -> str:
     return path if path and names_operation else identifier(f"{kernel.module_path}_{kernel.stem}")
 
 
-def _checks_function(name: str) -> str:
-    """Return the source of one function of checks.py, without type annotations."""
+def _tensors_function() -> str:
+    """Return the source of `tensors` of checks.py, without type annotations."""
     tree = ast.parse(CHECKS)
-    function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == name)
+    function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "tensors")
     _, _, body = (ast.get_source_segment(CHECKS, function) or "").partition("\n")
-    return f"def {name}({', '.join(argument.arg for argument in function.args.args)}):\n{body}"
-
-
-def _unpacking_target(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) > 1 else f"({names[0]},)"
+    return f"def tensors({', '.join(argument.arg for argument in function.args.args)}):\n{body}"
 
 
 def _weights_text(weights: Mapping[str, str]) -> str:

@@ -39,20 +39,8 @@ from runner.tree.workload import Workload, workloads
 _CAPTURE_HINT = "NumPy, SciPy and C code compute without torch: write it with torch's operations"
 
 
-def decompose(problem: Problem, directory: Path, *, mode: Mode = "eval") -> Tree:
-    """Decompose a problem and write everything but the verdicts into `directory`.
-
-    Runs the author's code, so call it in a disposable process.
-
-    Raises:
-        ProblemError: the author's code fails.
-        CaptureError: the model runs, but its program could not be captured.
-    """
-    return write_decomposition(problem, capture_graph(problem, mode=mode), directory)
-
-
 def capture_graph(problem: Problem, *, mode: Mode = "eval") -> Graph:
-    """Return the normalised graph of a problem; raises as `decompose` does."""
+    """Return the normalised graph of a problem; raises as `runner.emit.decompose` does."""
     from runner.graph.normalize import normalize
     from runner.graph.tracing.capture import capture
 
@@ -85,7 +73,7 @@ def write_decomposition(
     *,
     keeps_values: bool = False,
 ) -> Tree:
-    """Decompose a captured program and write it as `decompose` does.
+    """Decompose a captured program and write it as `runner.emit.decompose` does.
 
     `keeps_values`: values will be stored beside the files, which then can test themselves on these.
     `replacement_draws`: path of a component file that failed or gave NaN on the inputs that it drew
@@ -150,6 +138,8 @@ def build_tree(
     emitter: Emitter, root: Part, problem: Problem, components: Mapping[str, Component]
 ) -> Tree:
     """Return the tree document of a partitioned program."""
+    import torch
+
     workloads_used = {w.name: w for w in emitter.workloads.values()}
     kernel_descriptions = {
         name: describe_kernel(emitter.program, workload.first)
@@ -192,7 +182,7 @@ def build_tree(
             source_level=problem.source_level,
             model_name=graph.model_name,
             kdrun_version=runner.__version__,
-            torch_version=_torch_version(),
+            torch_version=str(torch.__version__),
             variant=read_variant(problem.path),
             packages=imported_packages(problem.path),
             mode=graph.mode,
@@ -211,12 +201,6 @@ def build_tree(
         nodes=nodes,
         data_flow=_data_flow(emitter, root, ids, graph),
     )
-
-
-def _torch_version() -> str:
-    import torch
-
-    return str(torch.__version__)
 
 
 def _tree_node(

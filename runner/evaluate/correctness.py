@@ -13,7 +13,6 @@ from runner.evaluate.judging import (
     allowed_tolerances,
     have_same_bits,
     judge_output,
-    to_double,
     widen,
 )
 from runner.evaluate.places import (
@@ -123,6 +122,11 @@ class SolutionJudge:
         exact = self.reference.run_exactly(inputs, weights, seed)
         try:
             error = self._compare(inputs, exact, eager, inputs_after, weights, seed)
+            if error.reason and self.comparisons:
+                # A solution may pack its weights in the first forward, and keep them: compare with
+                # a model that never had other weights.
+                self.program.build()
+                error = self._compare(inputs, exact, eager, inputs_after, weights, seed)
         except ProgramError as failure:
             self.comparisons.append(
                 PlaceComparison(place=place, judgement="broken", reason=f"{failure} (on {place})")
@@ -149,25 +153,6 @@ class SolutionJudge:
         weights: Weights,
         seed: int,
     ) -> OutputError:
-        """Compare once; if it fails, compare with a model that never had other weights.
-
-        A solution may pack its weights in the first forward, and keep them.
-        """
-        error = self._compare_once(inputs, exact, eager, inputs_after, weights, seed)
-        if error.reason and self.comparisons:
-            self.program.build()
-            error = self._compare_once(inputs, exact, eager, inputs_after, weights, seed)
-        return error
-
-    def _compare_once(
-        self,
-        inputs: Inputs,
-        exact: Any,
-        eager: Any,
-        inputs_after: Inputs,
-        weights: Weights,
-        seed: int,
-    ) -> OutputError:
         self.program.load_weights(weights)
         outputs, own_inputs_after = self.program.call(inputs, seed)
         error = judge_output(exact, eager, outputs[0])
@@ -176,13 +161,9 @@ class SolutionJudge:
         if not have_same_bits(outputs[0], outputs[1]):
             return OutputError(reason="gives something else at the second call with these inputs")
         if not have_same_bits(inputs_after, own_inputs_after):
-            verb = "does not change" if _has_changed(inputs, inputs_after) else "changes"
+            verb = "changes" if have_same_bits(inputs, inputs_after) else "does not change"
             return OutputError(reason=f"{verb} its inputs, unlike the component")
         return error
-
-
-def _has_changed(inputs: Inputs, inputs_after: Inputs) -> bool:
-    return not have_same_bits(inputs, inputs_after)
 
 
 @dataclass(slots=True)
@@ -259,12 +240,6 @@ def judge_in_model(
     with watch_calls(model, watched, before, after):
         run_forward(model, copy_inputs(draw.inputs), seed)
     return time.perf_counter() - started - judging_s
-
-
-def make_reference(module: Any, training: bool) -> Reference:
-    """Return the reference of a component's module."""
-    model = build_component(module).train(training)
-    return Reference(model, to_double(model))
 
 
 def vary_learned_weights(model: nn.Module, seed: int) -> None:

@@ -4,7 +4,6 @@
 files; each solution runs in a confined process of its own.
 """
 
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,18 +16,20 @@ from typing import Any
 import torch
 
 from runner import __version__
+from runner.batch.machine import processor_name
 from runner.errors import KdrunError
 from runner.evaluate.correctness import (
     ModelDraw,
+    Reference,
     SolutionJudge,
     copy_inputs,
     draw_model,
     judge_in_model,
     judge_on_own_inputs,
-    make_reference,
 )
+from runner.evaluate.judging import shorten, to_double
 from runner.evaluate.model_comparison import ModelJudge
-from runner.evaluate.places import Builder, Place, get_arguments
+from runner.evaluate.places import Builder, Place, build_component, get_arguments
 from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
 from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 from runner.evaluate.solutions import CLASS, Solution, find_solutions
@@ -99,7 +100,9 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
         problem=f"{tree.metadata.source_level}/{request.directory.resolve().name}",
         source_sha256=tree.metadata.source_sha256,
         kdrun_version=__version__,
-        machine=Machine(processor=_processor(), threads=request.threads, torch=torch.__version__),
+        machine=Machine(
+            processor=processor_name(), threads=request.threads, torch=torch.__version__
+        ),
         started=started,
         seconds=round(time.monotonic() - began, 2),
         forward_seconds=round(work.forward_s + work.server.forward_s, 3),
@@ -157,7 +160,8 @@ class _Work:
             except ProgramError as error:
                 self.failures[solution.component] = str(error)
                 continue
-            reference = make_reference(module, self.training)
+            model = build_component(module).train(self.training)
+            reference = Reference(model, to_double(model))
             judges[solution.component] = SolutionJudge(solution, program, reference)
         return judges
 
@@ -301,7 +305,9 @@ class _Work:
             compiled: tuple[Speed | None, str | None] = (None, None)
             if self.request.compiled and self._has_time(2 * judge.measuring_s):
                 self.announce("the original compiled")
-                compiled = self._measure_compiled(judge.start_compiled, judge.measure_compiled)
+                compiled = self._measure_compiled(
+                    lambda: judge.start_original(compiled=True), judge.measure_compiled
+                )
             self.forward_s += judge.forward_s
         finished = [_complete(e, speeds.get(e.name), judge.control_s) for e in evaluations]
         model = ModelEvaluation(
@@ -333,8 +339,8 @@ def _complete(
     predicted = 1 / (1 - share + share / speed.speedup)
     return evaluation.model_copy(
         update={
-            "share": float(f"{share:.4g}"),
-            "predicted": float(f"{predicted:.4g}"),
+            "share": shorten(share),
+            "predicted": shorten(predicted),
             "measured": measured,
         }
     )
@@ -342,10 +348,6 @@ def _complete(
 
 def _shorten(comparisons: Sequence[PlaceComparison]) -> list[PlaceComparison]:
     """Return comparisons with rounded numbers."""
-
-    def shorten(value: float | None) -> float | None:
-        return None if value is None else float(f"{value:.4g}")
-
     return [
         item.model_copy(
             update={
@@ -394,12 +396,3 @@ def _list_notes(
             "their time. Measure again on an idle machine."
         )
     return notes
-
-
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
-    return names[0] if names else platform.machine()

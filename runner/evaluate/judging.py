@@ -43,6 +43,11 @@ class OutputError:
     """The fault in one line; None if the output is right."""
 
 
+def shorten(value: float | None) -> float | None:
+    """Return a number with four digits, as it is written into an evaluation."""
+    return None if value is None else float(f"{value:.4g}")
+
+
 def to_double(model: nn.Module) -> nn.Module:
     """Return a copy of a model in float64."""
     return copy.deepcopy(model).double()

@@ -13,6 +13,7 @@ from runner.evaluate.judging import (
     allowed_tolerances,
     have_same_bits,
     judge_output,
+    shorten,
     to_double,
     widen,
 )
@@ -106,7 +107,7 @@ class ModelJudge:
         """
         with ExitStack() as stack:
             if measured:
-                self._original = stack.enter_context(self._start_original(compiled=False))
+                self._original = stack.enter_context(self.start_original(compiled=False))
                 try:
                     text = self._write(solutions, inserted=())
                     control = stack.enter_context(self._start_written(text))
@@ -118,12 +119,9 @@ class ModelJudge:
                     pass  # The original is the measure then.
             yield
 
-    def start_compiled(self) -> AbstractContextManager[ConfinedProgram]:
-        """Start the original under torch.compile."""
-        return self._start_original(compiled=True)
-
     @contextmanager
-    def _start_original(self, *, compiled: bool) -> Iterator[ConfinedProgram]:
+    def start_original(self, *, compiled: bool) -> Iterator[ConfinedProgram]:
+        """Start the original, with the weights of the last sample."""
         problem, sample = self._problem, self._samples[-1]
         file = ProgramFile(
             self._builder.directory / "original.py",
@@ -162,9 +160,9 @@ class ModelJudge:
             solutions=names,
             judgement="wrong" if error.reason else "right",
             reason=error.reason,
-            tolerances=_shorten(error.tolerances),
-            eager_tolerances=_shorten(error.eager_tolerances),
-            drift=_shorten(error.drift),
+            tolerances=shorten(error.tolerances),
+            eager_tolerances=shorten(error.eager_tolerances),
+            drift=shorten(error.drift),
         )
         return comparison, speed, text
 
@@ -232,7 +230,3 @@ class ModelJudge:
         seed_generators(secret_seed())
         inputs: Inputs = self._problem.get_inputs()
         return inputs
-
-
-def _shorten(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")

@@ -118,7 +118,7 @@ class _Program:
         self._request, self._tools = request, tools
         self._module: Any = None
         self._model: Any = None
-        self._forward: Callable[..., Any] = _forward_nothing
+        self._forward: Any = None
         self._batch: list[Any] = []
         self._outputs: list[Any] = []
         self._flush_buffer = torch.empty(0, dtype=torch.int64)
@@ -231,7 +231,3 @@ class _Program:
 
     def _deliver(self, chosen: list[int]) -> list[Any]:
         return [self._outputs[n] for n in chosen]
-
-
-def _forward_nothing(*_: Any) -> Any:
-    raise RuntimeError("no model")

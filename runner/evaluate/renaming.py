@@ -83,15 +83,6 @@ class _Collector(ast.NodeVisitor):
                 self.visit(statement)
                 self._scopes.pop()
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._visit_function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._visit_function(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._visit_function(node)
-
     def _visit_function(self, node: _Function, *, is_method: bool = False) -> None:
         arguments = node.args
         if not isinstance(node, ast.Lambda):
@@ -120,6 +111,8 @@ class _Collector(ast.NodeVisitor):
         for statement in body:
             self.visit(statement)
         self._scopes.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _visit_function
 
     def generic_visit(self, node: ast.AST) -> None:
         if isinstance(node, _COMPREHENSIONS):

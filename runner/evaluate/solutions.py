@@ -12,6 +12,8 @@ from runner.tree.document import LEVEL_NUMBER, Level, Tree
 from runner.untrusted_files import read_text
 
 CLASS = "ModelNew"
+TEST_FUNCTIONS = {"get_inputs", "get_init_inputs", "get_expected_output_shape", "run_tests"}
+"""Functions of a component's file that a solution needs not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,8 @@ def write_template(directory: Path, component: str) -> str:
     lines = text.splitlines()
     dropped: set[int] = set()
     for statement in tree.body:
-        is_test = isinstance(statement, ast.If)
-        functions = {"get_inputs", "get_expected_output_shape", "run_tests", "get_init_inputs"}
-        if is_test or (isinstance(statement, ast.FunctionDef) and statement.name in functions):
+        is_test = isinstance(statement, ast.FunctionDef) and statement.name in TEST_FUNCTIONS
+        if is_test or isinstance(statement, ast.If):
             dropped |= set(range(statement.lineno, (statement.end_lineno or 0) + 1))
         if isinstance(statement, ast.ClassDef) and statement.name == "Model":
             row = statement.lineno - 1

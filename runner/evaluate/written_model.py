@@ -12,10 +12,8 @@ from pathlib import Path
 
 from runner.evaluate.places import Builder, Place, get_arguments
 from runner.evaluate.renaming import global_names, rename_globals
-from runner.evaluate.solutions import CLASS, Solution
+from runner.evaluate.solutions import CLASS, TEST_FUNCTIONS, Solution
 from runner.untrusted_files import read_text
-
-_TEST_FUNCTIONS = {"get_inputs", "get_init_inputs", "get_expected_output_shape", "run_tests"}
 
 _MODEL = '''
 # Path of a part of the decomposed model -> its weights' names -> the names in Model.
@@ -87,12 +85,12 @@ class _Writer:
         """
         tree = ast.parse(text)
         mapping = dict(names)
-        for name in sorted(global_names(tree) - _TEST_FUNCTIONS):
+        for name in sorted(global_names(tree) - TEST_FUNCTIONS):
             mapping.setdefault(name, self.choose(name, suffix))
         for statement in tree.body:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 mapping |= self._add_import(statement, suffix, names)
-        body = _cut_statements(text, tree, _TEST_FUNCTIONS)
+        body = _cut_statements(text, tree, TEST_FUNCTIONS)
         self.sections.append(rename_globals(body, {k: v for k, v in mapping.items() if k != v}))
         return mapping
 
@@ -161,11 +159,13 @@ def write_model(
         else:
             text, class_name = read_text(builder.directory / component), "Model"
         kind = "New" if component in chosen else "Part"
-        new_name = writer.choose(_camel_case(stem) + kind)
+        words = _words(stem)
+        camel_case = "".join(word[:1].upper() + word[1:] for word in words)
+        new_name = writer.choose(camel_case + kind)
         names = {class_name: new_name}
         if component in refactored and component not in chosen:
             names |= _list_children(text, classes)
-        mapping = writer.add_file(text, _snake_case(stem), names)
+        mapping = writer.add_file(text, "_".join(words), names)
         classes[stem] = new_name
         if component in chosen and "convert_weights" in mapping:
             converters[component] = mapping["convert_weights"]
@@ -252,7 +252,8 @@ def _cut_statements(text: str, tree: ast.Module, dropped_functions: Collection[s
         is_docstring = n == 0 and ast.get_docstring(tree) is not None
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
         is_test = isinstance(statement, ast.FunctionDef) and statement.name in dropped_functions
-        if is_docstring or is_import or is_test or _is_main_block(statement):
+        is_main = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+        if is_docstring or is_import or is_test or is_main:
             decorators = getattr(statement, "decorator_list", [])
             first = min([statement.lineno, *(d.lineno for d in decorators)])
             for row in range(first - 1, statement.end_lineno or first):
@@ -261,20 +262,8 @@ def _cut_statements(text: str, tree: ast.Module, dropped_functions: Collection[s
     return re.sub(r"\n{4,}", "\n\n\n", kept).strip("\n") + "\n"
 
 
-def _is_main_block(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
-
-
 def _words(stem: str) -> list[str]:
     """Return the words of a component's name that say what it is: `rms`, `norm`."""
     parts = stem.split("_")
     end = next((n for n, part in enumerate(parts) if n and re.search(r"\d", part)), len(parts))
     return parts[:end]
-
-
-def _camel_case(stem: str) -> str:
-    return "".join(word[:1].upper() + word[1:] for word in _words(stem))
-
-
-def _snake_case(stem: str) -> str:
-    return "_".join(_words(stem))

@@ -2,7 +2,7 @@
 
 from runner.graph.ir import Graph, Mode
 from runner.graph.normalize import normalize
-from runner.graph.peak_memory import Estimate, estimate_problem
+from runner.graph.peak_memory import Estimate
 from runner.graph.recognition.recognize import Kernel, recognize
 
-__all__ = ["Estimate", "Graph", "Kernel", "Mode", "estimate_problem", "normalize", "recognize"]
+__all__ = ["Estimate", "Graph", "Kernel", "Mode", "normalize", "recognize"]

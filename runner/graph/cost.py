@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from math import prod
 
-from runner.graph.ir import Arg, Graph, Operation, Ref, TensorSpec, references
-from runner.graph.operations import field_name, kind, reads_only_shape
+from runner.graph.ir import Arg, Operation, Ref, TensorSpec, references
+from runner.graph.operations import kind, reads_only_shape
 from runner.graph.operator_table import find_operator
 
 Values = Mapping[str, TensorSpec]
@@ -44,11 +44,8 @@ def _pooling(op: Operation, read: int, out: int) -> int:
     sizes = [
         int(w) for w in (window if isinstance(window, tuple) else (window,)) if isinstance(w, int)
     ]
-    return out * (sizes[0] ** _dimensions(op) if len(sizes) == 1 else prod(sizes))
-
-
-def _dimensions(op: Operation) -> int:
-    return next((n for n in (1, 2, 3) if f"{n}d" in op.name), 1)
+    dimensions = next((n for n in (1, 2, 3) if f"{n}d" in op.name), 1)
+    return out * (sizes[0] ** dimensions if len(sizes) == 1 else prod(sizes))
 
 
 def _spec(arg: Arg, values: Values) -> TensorSpec:
@@ -279,16 +276,3 @@ def _elements_below_windows(
         if isinstance(width, int) and isinstance(step, int) and width < step:
             total = total // max(size, 1) * min(size, count * width)
     return total
-
-
-def find_largest_node(graph: Graph) -> tuple[int, str]:
-    """Return the bytes that the largest operation moves, and its name with its module."""
-    largest = (0, "nothing")
-    for op in graph.operations:
-        if op.view:
-            continue
-        size = moved_bytes([op], op.refs(), op.outputs, graph.values)
-        if size > largest[0]:
-            location = f" in {op.scopes[-1].path}" if op.scopes else ""
-            largest = (size, field_name(op) + location)
-    return largest

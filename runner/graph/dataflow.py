@@ -57,6 +57,16 @@ class Flow:
             user not in inside for user in self.users[index]
         )
 
+    def results(self, inside: Collection[int]) -> list[str]:
+        """Return the values of some operations that others read, or that the model returns."""
+        return [
+            name
+            for index in sorted(inside)
+            for name in self.operations[index].outputs
+            if name in self.returned
+            or any(user not in inside for user in self.consumers.get(name, ()))
+        ]
+
     def base(self, name: str) -> str:
         """Return the value that a chain of views, of any length, shows."""
         while name in self.producer:

@@ -5,7 +5,7 @@ functions of this graph.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, Union
 
@@ -220,6 +220,13 @@ def substitute(value: Arg, replace: Callable[[str], Arg]) -> Arg:
     if isinstance(value, tuple):
         return tuple(substitute(item, replace) for item in value)
     return value
+
+
+def substitute_operands(op: Operation, operand: Callable[[str], Arg]) -> Operation:
+    """Return the operation with every value replaced by what `operand` returns for its name."""
+    args = tuple(substitute(arg, operand) for arg in op.args)
+    kwargs = tuple((key, substitute(arg, operand)) for key, arg in op.kwargs)
+    return replace(op, args=args, kwargs=kwargs)
 
 
 StateKind = Literal["parameter", "buffer", "constant"]

@@ -21,7 +21,7 @@ from runner.graph.ir import (
     Symbol,
     TensorSpec,
     references,
-    substitute,
+    substitute_operands,
 )
 from runner.graph.operations import constants, kind
 from runner.graph.recognition.scatters import scatter_into_base
@@ -251,11 +251,7 @@ class _Functionalizer:
         return self.current.get(name, name)
 
     def _resolve_arguments(self, op: Operation) -> Operation:
-        args = tuple(substitute(a, lambda n: Ref(self._current_value(n))) for a in op.args)
-        kwargs = tuple(
-            (k, substitute(v, lambda n: Ref(self._current_value(n)))) for k, v in op.kwargs
-        )
-        return replace(op, args=args, kwargs=kwargs)
+        return substitute_operands(op, lambda name: Ref(self._current_value(name)))
 
     def _append(self, op: Operation) -> None:
         self.operations.append(op)

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from runner.graph.cost import find_largest_node, flops
-from runner.graph.ir import Graph, Mode, Operation, Recipe, Scope, TensorSpec
+from runner.graph.cost import flops
+from runner.graph.ir import Graph, Operation, Recipe, Scope, TensorSpec
 from runner.graph.workspace_memory import estimate_workspace
-from runner.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +43,11 @@ class Estimate:
     """Number of different operations; the same operator on other shapes is another one."""
     steps: int
     """Number of operations that recurrent layers run when they unroll."""
-    largest_node_bytes: int
-    """Bytes of inputs, weights and outputs of the largest single operation."""
-    largest_node: str
-    """Name of that operation and the module that runs it: `linear in mlp.up`."""
-
-
-def estimate_problem(problem: Problem, mode: Mode = "eval") -> Estimate:
-    """Return the memory that a problem will need, from its captured program; computes nothing.
-
-    Raises:
-        ProblemError: the author's code fails.
-        CaptureError: the model runs, but its program cannot be written down.
-    """
-    from runner.graph.normalize import normalize
-    from runner.graph.tracing.capture import capture
-
-    return estimate_graph(normalize(capture(problem, mode)))
 
 
 def estimate_graph(graph: Graph) -> Estimate:
     """Return the memory and work that a captured program needs."""
     values = graph.values
-    size, name = find_largest_node(graph)
     return Estimate(
         estimate_peak(graph),
         sum(values[item.name].nbytes for item in graph.inputs),
@@ -78,8 +59,6 @@ def estimate_graph(graph: Graph) -> Estimate:
         len(graph.operations),
         len({(op.name, *(values[name] for name in _value_names(op))) for op in graph.operations}),
         sum(_steps(op, values) for op in graph.operations),
-        size,
-        name,
     )
 
 

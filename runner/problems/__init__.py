@@ -24,7 +24,6 @@ from runner.problems.package_model import (
     problem_text,
     resolve_problem_file,
     suggest_init,
-    write_problem_file,
     write_target_problems,
 )
 from runner.problems.package_targets import is_target
@@ -42,6 +41,7 @@ from runner.problems.problem import (
     identify_problem,
     read_problem,
     summarize_problem,
+    write_problem_file,
 )
 from runner.problems.selection import (
     KERNELBENCH,

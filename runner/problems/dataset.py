@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from runner.errors import DatasetError
 from runner.problems.selection import own_data_paths
+from runner.quantities import join_first
 from runner.untrusted_files import read_file
 
 COMMIT = "423217d9fda91e0c2d67e4a43bf62f96f6d104f1"
@@ -207,9 +208,8 @@ def _read_destination(destination: Path, expected: dict[str, str]) -> dict[str, 
     files = _files(destination)
     foreign = [name for name in files if name not in expected and name != OWN_PROBLEM]
     if foreign:
-        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise DatasetError(
-            f"{destination} holds files that are not the dataset's: {foreign[0]}{more}",
+            f"{destination} holds files that are not the dataset's: {join_first(foreign, 1)}",
             hint="move them away first",
         )
     return {name: path.read_bytes() for name, path in files.items() if path.is_file()}
@@ -259,11 +259,9 @@ def _contents(source: str | None) -> Contents:
         return _archive_contents(io.BytesIO(_download(ARCHIVE_URL)), ARCHIVE_URL)
     path = Path(source).expanduser()
     if path.is_file():
-        with path.open("rb") as file:
-            return _archive_contents(io.BytesIO(file.read()), source)
-    if _is_bare_git(path):
-        return _git_contents(path)
-    if (path / ".git").exists() and _has_commit(path):
+        return _archive_contents(io.BytesIO(path.read_bytes()), source)
+    is_bare_git = (path / "HEAD").is_file() and (path / "objects").is_dir()
+    if is_bare_git or ((path / ".git").exists() and _has_commit(path)):
         return _git_contents(path)
     return _directory_contents(path)
 
@@ -291,10 +289,6 @@ def _directory_contents(path: Path) -> Contents:
         for file in sorted(folder.glob("level[123]/*.py")):
             if file.is_file():
                 yield f"{file.parent.name}/{file.name}", file.read_bytes()
-
-
-def _is_bare_git(path: Path) -> bool:
-    return (path / "HEAD").is_file() and (path / "objects").is_dir()
 
 
 def _has_commit(path: Path) -> bool:

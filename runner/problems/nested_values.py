@@ -50,11 +50,11 @@ def to_plain_containers(value: object, *, ancestors: frozenset[int] = frozenset(
     }
     if dataclasses.is_dataclass(value):
         return converted
-    return {key: item for key, item in converted.items() if _is_data(item)}
-
-
-def _is_data(value: object) -> bool:
-    return isinstance(value, (*_BASIC, dict, list, tuple)) or _is_tensor(value)
+    return {
+        key: item
+        for key, item in converted.items()
+        if isinstance(item, (*_BASIC, dict, list, tuple)) or _is_tensor(item)
+    }
 
 
 def _is_tensor(value: object) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner.errors import StoreError, UsageError
+from runner.errors import UsageError
 from runner.problems.input_language import InputExpression, parse_inputs
 from runner.problems.package_targets import (
     Arguments,
@@ -23,7 +23,7 @@ from runner.problems.package_targets import (
     parse_target,
 )
 from runner.problems.packages import package_identities
-from runner.problems.problem import find_path
+from runner.problems.problem import find_path, write_problem_file
 from runner.problems.selection import data_root, select_problem
 from runner.problems.variants import FOLDER
 
@@ -97,20 +97,6 @@ def resolve_problem_file(
     text = problem_text(problem, init, inputs)
     path = output / FOLDER / f"{problem.partition(':')[2].replace('.', '_')}.py"
     return write_problem_file(path, text)
-
-
-def write_problem_file(path: Path, text: str) -> Path:
-    """Write a problem's text, in a new folder if there is none, and return its path.
-
-    Raises:
-        StoreError: it cannot be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return path
 
 
 def problem_text(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from runner.errors import ProblemError
+from runner.errors import ProblemError, StoreError
 from runner.untrusted_files import read_file
 
 LEVELS = (1, 2, 3)
@@ -67,6 +67,20 @@ def read_problem(path: Path) -> Problem:
     source = _read_bytes(path)
     parse_problem(path, source)
     return _problem(path, source)
+
+
+def write_problem_file(path: Path, content: str | bytes) -> Path:
+    """Write a problem's file, in a new folder if there is none, and return its path.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return path
 
 
 def find_mistake(path: Path) -> ProblemError | None:

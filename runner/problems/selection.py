@@ -17,7 +17,7 @@ from runner.problems.problem import (
     identify_problem,
     source_level,
 )
-from runner.quantities import pluralize
+from runner.quantities import join_first, pluralize
 
 KERNELBENCH = Path("data/kernelbench")
 """Path of the dataset that `kdrun data fetch` writes, in the working directory."""
@@ -68,18 +68,14 @@ def data_root(explicit: Path | None = None) -> DataRoot:
     """
     if explicit is not None:
         return _explicit_root(explicit)
-    samples = next((DataRoot(p, "samples") for p in _sample_folders() if _has_levels(p)), None)
+    folders = [Path.cwd() / "data/samples", *own_data_paths("samples")]
+    samples = next((DataRoot(p, "samples") for p in folders if _has_levels(p)), None)
     for base in (Path.cwd(), *([_CHECKOUT] if _is_checkout() else [])):
         if _has_levels(base / KERNELBENCH):
             return DataRoot(base / KERNELBENCH, "kernelbench", samples=samples)
     if samples is None:
         raise DatasetError("this kdrun has no samples", hint="install it again, or pass --data DIR")
     return samples
-
-
-def _sample_folders() -> list[Path]:
-    """Return the folders that may hold the samples: of the working directory, wheel, checkout."""
-    return [Path.cwd() / "data/samples", *own_data_paths("samples")]
 
 
 def own_data_paths(name: str) -> list[Path]:
@@ -149,7 +145,6 @@ def select_problems(
     Raises UsageError for invalid arguments and for an empty selection.
     """
     levels, patterns = list(levels), list(patterns)
-    _check_numbers(start, count)
     _check_levels(root, levels)
     pool = root.files(levels)
     if not pool and not patterns:
@@ -158,7 +153,7 @@ def select_problems(
     problems = _drop_repetitions(identify_problem(file) for file in sorted(chosen, key=_sort_key))
     if start >= len(problems):
         raise UsageError(
-            f"--start {start} is past the end: {_count_problems(len(problems))} selected"
+            f"--start {start} is past the end: {pluralize(len(problems), 'problem')} selected"
         )
     return problems[start : None if count is None else start + count]
 
@@ -238,13 +233,6 @@ def _sort_key(path: Path) -> tuple[str, float, list[tuple[int, int | str]], str]
     )
 
 
-def _check_numbers(start: int, count: int | None) -> None:
-    if start < 0:
-        raise UsageError(f"--start {start} is negative", hint="it counts from 0")
-    if count is not None and count < 1:
-        raise UsageError(f"--count {count} selects nothing", hint="it is 1 or more")
-
-
 def _check_levels(root: DataRoot, levels: list[int]) -> None:
     available = root.levels()
     for level in levels:
@@ -284,7 +272,7 @@ def _explain_no_match(pattern: str, root: DataRoot, levels: Sequence[int]) -> st
         return f"matches nothing in level {level_text}, though {_list_files(elsewhere)} would do"
     pools = [(data.files(levels), data.path) for data in _search_order(root)]
     reason = "matches none of the " + " or of the ".join(
-        f"{_count_problems(len(pool))} in {path}" for pool, path in pools
+        f"{pluralize(len(pool), 'problem')} in {path}" for pool, path in pools
     )
     if (pattern.endswith(".py") or "/" in pattern) and glob.escape(pattern) == pattern:
         reason = f"no such file, and {reason}"
@@ -300,8 +288,7 @@ def _explain_no_match(pattern: str, root: DataRoot, levels: Sequence[int]) -> st
 
 
 def _list_files(files: list[Path], limit: int = 3) -> str:
-    labels = ", ".join(f"{source_level(f)}/{f.stem}" for f in files[:limit])
-    return labels if len(files) <= limit else f"{labels} and {len(files) - limit} more"
+    return join_first([f"{source_level(f)}/{f.stem}" for f in files], limit)
 
 
 def _drop_repetitions(problems: Iterable[Problem]) -> list[Problem]:
@@ -319,7 +306,3 @@ def _drop_repetitions(problems: Iterable[Problem]) -> list[Problem]:
                 hint="rename one of them",
             )
     return list(selected.values())
-
-
-def _count_problems(number: int) -> str:
-    return f"{number} problem{'' if number == 1 else 's'}"

@@ -67,7 +67,8 @@ class NumbersOnDeviceMode(TorchFunctionMode):
                 for subscript in subscripts
             )
             values = args[2:]
-            if values and isinstance(values[0], (int, float, complex)) and not _is_on_cpu(args[0]):
+            is_number = values and isinstance(values[0], (int, float, complex))
+            if is_number and args[0].device.type != "cpu":
                 # Torch makes another operator of a number there than on the CPU.
                 values = (torch.tensor(values[0], dtype=args[0].dtype),)
             return func(args[0], subscripts, *values)
@@ -78,10 +79,6 @@ _DEVICE_QUERIES = {
     *(getattr(torch.Tensor, name).__get__ for name in ("is_cpu", "is_cuda", "is_mps", "is_xpu")),
     *(torch.Tensor.device.__get__, torch.Tensor.get_device, torch.Tensor.type),
 }
-
-
-def _is_on_cpu(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu"
 
 
 def _is_index(value: object) -> bool:

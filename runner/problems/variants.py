@@ -23,7 +23,7 @@ from pydantic import (
     model_serializer,
 )
 
-from runner.errors import StoreError, UsageError
+from runner.errors import UsageError
 from runner.problems.constants import (
     INPUT_FUNCTIONS,
     NO_LITERALS,
@@ -33,7 +33,12 @@ from runner.problems.constants import (
     literal_text,
     replace_constants,
 )
-from runner.problems.problem import LARGE_FILE_BYTES, Problem, identify_problem
+from runner.problems.problem import (
+    LARGE_FILE_BYTES,
+    Problem,
+    identify_problem,
+    write_problem_file,
+)
 from runner.quantities import size
 from runner.untrusted_files import read_file
 
@@ -264,12 +269,7 @@ def write_choice(
         content = _add_conversion(content, choice.dtype, problem.path.name)
     content = b"%s\n\n%s%s\n" % (content.rstrip(), MARK, variant.model_dump_json().encode())
     path = output / FOLDER / problem.source_level / f"{problem.name}{variant.suffix}.py"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
-    return identify_problem(path)
+    return identify_problem(write_problem_file(path, content))
 
 
 def _check_constant(problems: Sequence[Problem], name: str, texts: Sequence[str]) -> None:
@@ -306,20 +306,17 @@ def _add_conversion(text: bytes, dtype: str, file_name: str) -> bytes:
     functions = [name for name in INPUT_FUNCTIONS if name in names]
     method = "__new__" if _has_own_new(tree) else "__init__"
     torch_dtype = TORCH_DTYPES[dtype]
+    imports = [node for node in tree.body if isinstance(node, ast.Import)]
+    imports_torch = any(a.name == "torch" and a.asname is None for i in imports for a in i.names)
     conversion = _CONVERSION.format(
         source=file_name,
         dtype=torch_dtype,
-        imports="" if _imports_torch(tree) else "import torch\n\n\n",
+        imports="" if imports_torch else "import torch\n\n\n",
         build=_BUILD[method].format(dtype=torch_dtype),
         method=method,
         functions="\n".join(f"{name} = _in_{torch_dtype}({name})" for name in functions),
     )
     return text.rstrip() + b"\n" + conversion.encode()
-
-
-def _imports_torch(tree: ast.Module) -> bool:
-    imports = [node for node in tree.body if isinstance(node, ast.Import)]
-    return any(a.name == "torch" and a.asname is None for node in imports for a in node.names)
 
 
 def _has_own_new(tree: ast.Module) -> bool:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from runner.problems import Problem
 from runner.prompts.facts import Fact, Facts, TensorFacts
+from runner.quantities import join_first
 
 VERSION = 3
 """Version of the brief's wording, since another wording may be understood differently."""
@@ -179,8 +180,7 @@ def _format_tensors(tensors: Sequence[TensorFacts], dtype: str) -> str:
 def _format_paths(paths: Iterable[str]) -> str:
     """Return module paths, each once, with `*` for a number: `blocks.*.qkv`."""
     forms = list(dict.fromkeys(re.sub(r"(?<=\.)\d+(?=\.|$)", "*", path) for path in paths if path))
-    more = f" and {len(forms) - MOST_PLACES} more" if len(forms) > MOST_PLACES else ""
-    return ", ".join(forms[:MOST_PLACES]) + more
+    return join_first(forms, MOST_PLACES)
 
 
 def _usual_dtype(facts: Facts) -> str:

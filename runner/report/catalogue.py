@@ -23,11 +23,13 @@ from runner.quantities import pluralize
 from runner.report.families import Family, collect_families
 from runner.report.kernelbench import Limit, limits
 from runner.report.subject import ReportProblem, Subject
+from runner.report.units import shape
 from runner.store.result import Document
-from runner.tree.document import Attribute, Level, Node
+from runner.tree.document import Attribute, Level, Metadata, Node
 from runner.untrusted_files import read_file
 
 Measure = Literal["flops", "bytes", "time"]
+MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 Mode = Literal["eval", "train"]
 
 SHARES = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
@@ -140,9 +142,6 @@ class Catalogue(Document):
     workloads: list[CatalogueWorkload]
     families: list[Family]
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
-
 
 @dataclass(frozen=True, slots=True)
 class ComponentInstances:
@@ -169,7 +168,8 @@ def collect_workloads(subject: Subject, level: Level = "kernel") -> Catalogue:
                 continue
             identity = node.identity if level == "kernel" else _digest_code(component.file)
             unidentified += identity is None
-            groups[(_mode(problem), identity or _digest_name(node))].append(component)
+            mode = _metadata(problem).mode
+            groups[(mode, identity or _digest_name(node))].append(component)
         if missing:
             notes.append(
                 f"{problem.label}: {pluralize(len(missing), f'{level} file')} lost: {missing[0]}."
@@ -218,6 +218,15 @@ def sort_catalogue(catalogue: Catalogue, by: Measure) -> Catalogue:
             "families": collect_families(workloads),
         }
     )
+
+
+def add_times(
+    catalogue: Catalogue, rows: list[CatalogueWorkload], device: str, roofs: Roofs
+) -> Catalogue:
+    """Return the catalogue with these workloads, which have times, sorted by time."""
+    times = [row.timing.median_s * row.instances for row in rows if row.timing]
+    update = {"workloads": rows, "time_s": sum(times), "measured_on": device, "roofs": roofs}
+    return sort_catalogue(catalogue.model_copy(update=update), "time")
 
 
 def curve(cumulative: Sequence[float]) -> list[Point]:
@@ -294,14 +303,9 @@ def _find_components(problem: ReportProblem, level: Level) -> Iterable[Component
     return [ComponentInstances(problem, tuple(nodes)) for nodes in files.values()]
 
 
-def _mode(problem: ReportProblem) -> Mode:
+def _metadata(problem: ReportProblem) -> Metadata:
     assert problem.tree is not None
-    return problem.tree.metadata.mode
-
-
-def _variant(problem: ReportProblem) -> ProblemVariant | None:
-    assert problem.tree is not None
-    return problem.tree.metadata.variant
+    return problem.tree.metadata
 
 
 def _digest_code(file: Path) -> str | None:
@@ -332,7 +336,7 @@ def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> Ca
         operation=operation,
         operations=node.operations,
         family=node.family or operation,
-        mode=_mode(components[0].problem),
+        mode=key[0],
         attributes=node.attributes,
         input_shapes=node.input_shapes,
         input_dtypes=node.input_dtypes,
@@ -349,7 +353,7 @@ def _workload(key: tuple[Mode, str], components: list[ComponentInstances]) -> Ca
         uses=[
             WorkloadUse(
                 problem=component.problem.label,
-                variant=_variant(component.problem),
+                variant=_metadata(component.problem).variant,
                 path=component.nodes[0].path,
                 instances=len(component.nodes),
                 places=[n.id for n in component.nodes],
@@ -373,5 +377,5 @@ def _make_names_unique(rows: list[CatalogueWorkload]) -> list[CatalogueWorkload]
 
 
 def _input_shapes(row: CatalogueWorkload) -> str:
-    shapes = ["x".join(map(str, shape)) or "scalar" for shape in row.input_shapes.values()][:3]
+    shapes = [*map(shape, row.input_shapes.values())][:3]
     return "_".join(dict.fromkeys(shapes)) or "none"

@@ -3,16 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from runner.quantities import flops, pluralize, size
-from runner.report.catalogue import Catalogue, CatalogueWorkload
+from runner.report.catalogue import MEASURE_NAMES, Catalogue, CatalogueWorkload
 from runner.report.families import Family
+from runner.report.tables import new_table
 from runner.report.units import seconds, tensors
 
-MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 RIGHT_ALIGNED = {
     "instances",
     "models",
@@ -32,7 +31,7 @@ def show_workloads(
     """Print the workloads with the largest share, then the totals of the catalogue."""
     timed = catalogue.by == "time"
     columns = ["workload", "tensors", "instances", "models", "FLOPs", "bytes", "FLOP/B"]
-    table = _table([*columns, *(["time"] if timed else []), "share", "sum"])
+    table = new_table([*columns, *(["time"] if timed else []), "share", "sum"], RIGHT_ALIGNED)
     for row in chosen[:shown]:
         cells = [
             row.name,
@@ -59,7 +58,7 @@ def show_families(
     With operations, only their families are printed, each with a table of its shapes.
     """
     families = [f for f in catalogue.families if not operations or f.operation in operations]
-    table = _table(["family", "workloads", "instances", "models", "share"])
+    table = new_table(["family", "workloads", "instances", "models", "share"], RIGHT_ALIGNED)
     for family in families[:shown]:
         counts = (family.workloads, family.instances, family.problems)
         table.add_row(family.name, *map(str, counts), f"{100 * family.share:.1f}%")
@@ -74,7 +73,7 @@ def show_families(
 
 def _shape_table(family: Family) -> Table:
     words = list(dict.fromkeys(word for shape in family.shapes for word in shape.sizes))
-    table = _table([*words, "inputs", "weights", "outputs", "instances"])
+    table = new_table([*words, "inputs", "weights", "outputs", "instances"], RIGHT_ALIGNED)
     for shape in family.shapes:
         tensors = (shape.inputs, shape.weights, shape.outputs)
         table.add_row(
@@ -126,10 +125,3 @@ def _time(row: CatalogueWorkload) -> str:
 
 def _shares(row: CatalogueWorkload) -> tuple[str, str]:
     return f"{100 * row.share:.1f}%", f"{100 * row.cumulative:.1f}%"
-
-
-def _table(columns: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, justify="right" if name in RIGHT_ALIGNED else "left")
-    return table

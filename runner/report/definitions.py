@@ -12,7 +12,7 @@ import json
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,6 @@ class Definition:
     subjects: tuple[DefinitionSubject, ...]
     custom: bool
     """Whether the definition's own code makes its inputs."""
-    notes: list[str] = field(default_factory=list)
 
 
 def read_subject(workload: CatalogueWorkload, file: Path) -> DefinitionSubject:
@@ -156,28 +155,15 @@ def define_one(subject: DefinitionSubject) -> Definition:
 
 def component_code(subject: DefinitionSubject) -> str:
     """Return code with the component's class, a `run` that takes its weights, and its inputs."""
-    body = [
-        node
-        for node in ast.parse(subject.source).body
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)
-        or (isinstance(node, ast.FunctionDef) and node.name == "get_inputs")
-    ]
-    imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
+    body = component_statements(subject.source)
     definitions = [n for n in body if not isinstance(n, ast.Import | ast.ImportFrom)]
     names = [tensor.name for tensor in subject.inputs]
-    weights = [tensor for tensor in subject.inputs if tensor.weight]
-    input_names = [tensor.name for tensor in subject.inputs if not tensor.weight]
-    mapping = ", ".join(f"{t.weight!r}: {t.name}" for t in weights)
-    inputs_tuple = f"({', '.join(input_names)}{',' if len(input_names) == 1 else ''})"
+    mapping, inputs_tuple, assignments = tensor_code(subject)
     train = subject.workload.mode == "train"
     device = f"{names[0]}.device" if names else '"cpu"'
-    assignments = "\n".join(
-        [f"    made[{name!r}] = drawn[{i}]" for i, name in enumerate(input_names)]
-        + [f"    made[{t.name!r}] = state[{t.weight!r}]" for t in weights]
-    )
     return "\n\n\n".join(
         [
-            "\n".join(["import functools", *(ast.unparse(node) for node in imports)]),
+            import_lines(body),
             *(ast.unparse(node) for node in definitions),
             f"@functools.cache\ndef _model(device):\n    return Model().train({train}).to(device)",
             f"@torch.no_grad()\ndef run({', '.join(names)}):\n"
@@ -188,6 +174,35 @@ def component_code(subject: DefinitionSubject) -> str:
             "        state, drawn, made = Model().state_dict(), get_inputs(), {}\n"
             f"{assignments}\n    return made\n",
         ]
+    )
+
+
+def component_statements(source: str) -> list[ast.stmt]:
+    """Return the imports, the classes and `get_inputs` of a component's file."""
+    return [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)
+        or (isinstance(node, ast.FunctionDef) and node.name == "get_inputs")
+    ]
+
+
+def import_lines(code: Sequence[ast.stmt]) -> str:
+    """Return the import statements of a definition's code, which uses functools as well."""
+    imports = [node for node in code if isinstance(node, ast.Import | ast.ImportFrom)]
+    return "\n".join(["import functools", *map(ast.unparse, imports)])
+
+
+def tensor_code(subject: DefinitionSubject) -> tuple[str, str, str]:
+    """Return code: the dict items of weights, the tuple of inputs, and lines that fill `made`."""
+    weights = [tensor for tensor in subject.inputs if tensor.weight]
+    inputs = [tensor.name for tensor in subject.inputs if not tensor.weight]
+    assignments = [f"    made[{name!r}] = drawn[{i}]" for i, name in enumerate(inputs)]
+    assignments += [f"    made[{t.name!r}] = state[{t.weight!r}]" for t in weights]
+    return (
+        ", ".join(f"{t.weight!r}: {t.name}" for t in weights),
+        f"({', '.join(inputs)}{',' * (len(inputs) == 1)})",
+        "\n".join(assignments),
     )
 
 

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from runner.quantities import flops, pluralize, share
+from runner.report.tables import new_table
 from runner.report.units import tensors
 from runner.tree.document import LEVEL_NUMBER, Node, Tree
 from runner.tree.version_1 import read_any_version
@@ -238,15 +238,8 @@ def show_difference(difference: TreeDifference, console: Console, max_changes: i
     console.print("\nthe same" if difference.same else "\nthey differ")
 
 
-def _table(*columns: str) -> Table:
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        shown.add_column(name, justify="right" if name in ("A", "B", "difference") else "left")
-    return shown
-
-
 def _levels(a: Side, b: Side) -> Table:
-    shown = _table("", "A", "B", "difference")
+    shown = new_table(["", "A", "B", "difference"], ["A", "B", "difference"])
     rows = [(f"{level} files", a.files[level], b.files[level]) for level in LEVEL_NUMBER]
     rows += [(f"{level} instances", a.instances[level], b.instances[level]) for level in a.files]
     names = sorted(a.operations.keys() | b.operations.keys())
@@ -263,18 +256,13 @@ def _levels(a: Side, b: Side) -> Table:
                 str(count_b),
                 f"{count_b - count_a:+d}" if count_b - count_a else "",
             )
-    shown.add_row(
-        "FLOPs", flops(a.flops), flops(b.flops), "" if a.flops == b.flops else _times(a, b)
-    )
+    times = f"×{b.flops / a.flops:.3g}" if a.flops and a.flops != b.flops else ""
+    shown.add_row("FLOPs", flops(a.flops), flops(b.flops), times)
     return shown
 
 
-def _times(a: Side, b: Side) -> str:
-    return f"×{b.flops / a.flops:.3g}" if a.flops else ""
-
-
 def _changes(difference: TreeDifference, max_changes: int) -> Table:
-    shown = _table("kernel", "operation", "tensors", "A", "B")
+    shown = new_table(["kernel", "operation", "tensors", "A", "B"], ["A", "B"])
     for change in difference.changes[:max_changes]:
         shown.add_row(change.kernel, change.operation, change.tensors, str(change.a), str(change.b))
     return shown

@@ -117,7 +117,9 @@ def export(
     for entry in index:
         entry["definition"] = definition_names.get(entry["name"])
     for definition in definitions:
-        _write_sol_execbench(definition, directory / "sol-execbench" / definition.name)
+        sol_folder = directory / "sol-execbench" / definition.name
+        _write(sol_folder / "definition.json", json.dumps(definition.document, indent=2) + "\n")
+        _write(sol_folder / "workload.jsonl", to_lines(definition.workloads))
     root = directory / "flashinfer-bench"
     notes += _write_flashinfer_bench(definitions, root, with_inputs, memory_bytes)
     _write(directory / "index.json", json.dumps(index, indent=1) + "\n")
@@ -139,11 +141,6 @@ def _limits_paragraph(chosen: Sequence[CatalogueWorkload]) -> str:
     reasons = [f"- {limit} ({n}): {EXPLANATIONS[limit]}" for limit, n in counts.most_common()]
     count = sum(bool(row.harness_limits) for row in chosen)
     return _LIMITED.format(folder=NOT_JUDGED, count=count, reasons="\n".join(reasons)) * (count > 0)
-
-
-def _write_sol_execbench(definition: Definition, folder: Path) -> None:
-    _write(folder / "definition.json", json.dumps(definition.document, indent=2) + "\n")
-    _write(folder / "workload.jsonl", to_lines(definition.workloads))
 
 
 def _write_flashinfer_bench(

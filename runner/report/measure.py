@@ -15,7 +15,7 @@ from runner.report.catalogue import (
     CatalogueWorkload,
     Roofs,
     Timing,
-    sort_catalogue,
+    add_times,
     source_of,
 )
 from runner.report.subject import Subject
@@ -58,7 +58,6 @@ def measure(
         finally:
             close_fork_server()
     rows = [timed.get((row.mode, row.id), row) for row in catalogue.workloads]
-    times = [row.timing.median_s * row.instances for row in rows if row.timing]
     untimed = [row for row in timed.values() if row.untimed]
     notes = list(catalogue.notes)
     if len(chosen) < len(rows):
@@ -70,18 +69,8 @@ def measure(
     noisy = [row for row in timed.values() if row.timing and row.timing.outliers]
     if noisy:
         notes.append(f"{len(noisy)} had runs far slower than their median.")
-    return sort_catalogue(
-        catalogue.model_copy(
-            update={
-                "workloads": rows,
-                "notes": notes,
-                "time_s": sum(times),
-                "measured_on": found_device.name,
-                "roofs": roofs,
-            }
-        ),
-        "time",
-    )
+    with_notes = catalogue.model_copy(update={"notes": notes})
+    return add_times(with_notes, rows, found_device.name, roofs)
 
 
 def _time_workload(

@@ -10,11 +10,10 @@ from runner import __version__
 from runner.errors import StoreError
 from runner.report.catalogue import (
     Catalogue,
-    CatalogueWorkload,
     Mode,
     Roofs,
     Timing,
-    sort_catalogue,
+    add_times,
 )
 from runner.store.directory import write_atomically
 from runner.store.result import Document
@@ -100,29 +99,19 @@ def keep_measurements(catalogue: Catalogue, place: Path) -> Path:
     older = read_measurements(place)
     kept = older.updated_by(newer) if older else newer
     path = place / MEASUREMENTS_FILE
-    write_atomically(path, kept.model_dump_json(indent=1, exclude_none=True) + "\n", "--measure")
+    write_atomically(path, kept.to_json(), "--measure")
     return path
 
 
 def with_measurements(catalogue: Catalogue, measurements: Measurements) -> Catalogue:
     """Return the catalogue with the kept times, sorted by time; as it was if none is of it."""
     measured = {(row.mode, row.id): row for row in measurements.workloads}
-    rows = [_with_time(row, measured.get((row.mode, row.id))) for row in catalogue.workloads]
-    times = [row.timing.median_s * row.instances for row in rows if row.timing]
-    if not times:
+    rows = [
+        row.model_copy(update={"timing": found.timing, "untimed": found.untimed})
+        if (found := measured.get((row.mode, row.id)))
+        else row
+        for row in catalogue.workloads
+    ]
+    if not any(row.timing for row in rows):
         return catalogue
-    timed = catalogue.model_copy(
-        update={
-            "workloads": rows,
-            "time_s": sum(times),
-            "measured_on": measurements.device,
-            "roofs": measurements.roofs,
-        }
-    )
-    return sort_catalogue(timed, "time")
-
-
-def _with_time(row: CatalogueWorkload, measured: MeasuredWorkload | None) -> CatalogueWorkload:
-    if measured is None:
-        return row
-    return row.model_copy(update={"timing": measured.timing, "untimed": measured.untimed})
+    return add_times(catalogue, rows, measurements.device, measurements.roofs)

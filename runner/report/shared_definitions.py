@@ -14,6 +14,7 @@ import copy
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from textwrap import indent
 from typing import Any, cast
 
 from runner.report.axis_names import Sizes, varied_sizes
@@ -22,9 +23,12 @@ from runner.report.definitions import (
     Definition,
     DefinitionSubject,
     build_document,
+    component_statements,
     define_one,
+    import_lines,
     operation_word,
     stable_uuid,
+    tensor_code,
 )
 from runner.report.kernel_function import KernelFunction
 
@@ -158,15 +162,7 @@ def _share_code(
     sources: Sequence[str], slots: Mapping[tuple[int, ...], str]
 ) -> list[ast.stmt] | None:
     """Return the imports, classes and `get_inputs` of all sources, with axes for their sizes."""
-    bodies = [
-        [
-            node
-            for node in ast.parse(source).body
-            if isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)
-            or (isinstance(node, ast.FunctionDef) and node.name == "get_inputs")
-        ]
-        for source in sources
-    ]
+    bodies = [component_statements(source) for source in sources]
     merged = [_merge(nodes, slots) for nodes in zip(*bodies, strict=False)]
     same_length = len({len(body) for body in bodies}) == 1
     if not same_length or any(node is None for node in merged):
@@ -243,41 +239,32 @@ def _variant_code(
     for tensor in reversed(first.inputs):
         for dimension, axis in enumerate(shapes[tensor.name]):
             sources[axis] = f"{tensor.name}.shape[{dimension}]"
-    imports = [node for node in code if isinstance(node, ast.Import | ast.ImportFrom)]
     classes = [node for node in code if isinstance(node, ast.ClassDef)]
     (get_inputs,) = (node for node in code if isinstance(node, ast.FunctionDef))
     arguments = ", ".join(varied)
-    weights = [tensor for tensor in first.inputs if tensor.weight]
-    inputs = [tensor.name for tensor in first.inputs if not tensor.weight]
-    mapping = ", ".join(f"{t.weight!r}: {t.name}" for t in weights)
+    mapping, inputs_tuple, assignments = tensor_code(first)
     train = first.workload.mode == "train"
     values = ", ".join(sources[axis] for axis in varied)
-    build = "\n\n".join(_indent(ast.unparse(node)) for node in classes)
-    drawing = "\n".join(_indent(ast.unparse(node)) for node in get_inputs.body)
+    build = "\n\n".join(indent(ast.unparse(node), "    ") for node in classes)
+    drawing = "\n".join(indent(ast.unparse(node), "    ") for node in get_inputs.body)
     chosen = ", ".join(f"axes_and_scalars[{axis!r}]" for axis in varied)
-    made = "".join(f"    made[{name!r}] = drawn[{i}]\n" for i, name in enumerate(inputs))
-    made += "".join(f"    made[{t.name!r}] = state[{t.weight!r}]\n" for t in weights)
     return "\n\n\n".join(
         [
-            "\n".join(["import functools", *(ast.unparse(node) for node in imports)]),
+            import_lines(code),
             f"def _build({arguments}):\n{build}\n\n    return Model()",
             f"def _draw({arguments}):\n{drawing}",
             f"@functools.cache\ndef _model(device, {arguments}):\n"
             f"    return _build({arguments}).train({train}).to(device)",
             f"@torch.no_grad()\ndef run({', '.join(t.name for t in first.inputs)}):\n"
             f"    model = _model(str({first.inputs[0].name}.device), {values})\n"
-            f"    inputs = ({', '.join(inputs)}{',' * (len(inputs) == 1)})\n"
+            f"    inputs = {inputs_tuple}\n"
             f"    return torch.func.functional_call(model, {{{mapping}}}, inputs)",
             f"def {ENTRYPOINT}(axes_and_scalars, device):\n    sizes = ({chosen},)\n"
             "    with torch.device(device):  # made there: moving a view would pack it together\n"
             "        state, drawn, made = _build(*sizes).state_dict(), _draw(*sizes), {}\n"
-            f"{made}    return made\n",
+            f"{assignments}\n    return made\n",
         ]
     )
-
-
-def _indent(text: str) -> str:
-    return "\n".join(f"    {line}" if line else line for line in text.splitlines())
 
 
 def _number_arguments(function: KernelFunction) -> str:

@@ -6,7 +6,6 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 WARM_UP_RUNS = 3
@@ -41,7 +40,7 @@ def time_file(argument: str) -> str:
     torch.manual_seed(0)
     device = torch.device(request["device"])
     try:
-        module = _load(Path(request["file"]))
+        module = load_component(request["file"])
         model = module.Model().to(device)
         model.train(request["mode"] == "train")
         inputs = move_inputs(module.get_inputs(), request["device"])
@@ -154,8 +153,9 @@ def _clock(device: Any) -> Callable[[Callable[[], object]], float]:
     return by_events if device.type != "cpu" and hasattr(module, "Event") else by_clock
 
 
-def _load(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("component", path)
+def load_component(file: str) -> Any:
+    """Return a component file as a module."""
+    spec = importlib.util.spec_from_file_location("component", file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

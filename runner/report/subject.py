@@ -70,9 +70,12 @@ def find_subject(name: str, output: Path) -> Subject:
     path = Path(name)
     if path.is_dir():
         if (path / TREE_FILE).exists():
-            return _single_decomposition(path)
+            tree = read_any_version(path)
+            problem = ReportProblem(_make_row(path, tree), path, tree, _read_result(path))
+            return Subject(problem.label, path, None, (problem,), ())
         if (path / MANIFEST_FILE).exists():
-            return _read_run(_read_manifest(path), path, _output_directory(path))
+            root = path.parent.parent if path.absolute().parent.name == RUNS else path
+            return _read_run(_read_manifest(path), path, root)
         return _only_run(path) or _read_directory(path)
     if path.exists():
         raise UsageError(f"{name}: a file", hint="name a run or a directory")
@@ -80,13 +83,6 @@ def find_subject(name: str, output: Path) -> Subject:
         raise UsageError(f"{name}: no such directory", hint="name a run or a directory")
     store = DirectoryStore(output)
     return _read_run(store.manifest(name), store.run_directory(name), output)
-
-
-def _single_decomposition(path: Path) -> Subject:
-    problem = ReportProblem(
-        _make_row(path, tree := read_any_version(path)), path, tree, _read_result(path)
-    )
-    return Subject(problem.label, path, None, (problem,), ())
 
 
 def _find_decompositions(path: Path) -> list[Path]:
@@ -130,7 +126,7 @@ def _read_directory(path: Path) -> Subject:
     for folder in folders:
         tree, missing = _read_tree(folder)
         row = _make_row(folder, tree, missing)
-        missing = missing if _has_tree(row) else None
+        missing = missing if row.figures is not None else None
         problems.append(ReportProblem(row, folder, tree, _read_result(folder), missing))
     ordered = tuple(sorted(problems, key=_sort_key))
     return Subject(path.resolve().name, path, None, ordered, tuple(_missing_notes(ordered)))
@@ -149,7 +145,7 @@ def _read_problem(row: Row, manifest: Manifest, path: Path, root: Path) -> Repor
     if row.result_sha256 is None:
         return ReportProblem(row, directory, None, None)
     tree, missing = _read_tree(directory)
-    if not _has_tree(row):
+    if row.figures is None:
         missing = None
     result_file = directory / RESULT_FILE
     if not result_file.is_file():
@@ -169,10 +165,6 @@ def _read_manifest(path: Path) -> Manifest:
         raise StoreError(
             f"{path / MANIFEST_FILE}: not a readable manifest", hint="pull or submit it again"
         ) from error
-
-
-def _output_directory(path: Path) -> Path:
-    return path.parent.parent if path.absolute().parent.name == RUNS else path
 
 
 def _run_notes(manifest: Manifest, problems: tuple[ReportProblem, ...]) -> Iterator[str]:
@@ -196,10 +188,6 @@ def _missing_notes(problems: tuple[ReportProblem, ...]) -> Iterator[str]:
         first = incomplete[0]
         suffix = f", and {len(incomplete) - 1} more" if len(incomplete) > 1 else ""
         yield f"Not all is there: {first.label}: {first.missing}{suffix}."
-
-
-def _has_tree(row: Row) -> bool:
-    return row.figures is not None
 
 
 def _read_tree(directory: Path) -> tuple[Tree | None, str | None]:
@@ -228,13 +216,11 @@ def _make_row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
     return Row(
         problem=name,
         source_level=tree.metadata.source_level if tree else path.resolve().parent.name,
-        status="failed" if missing or (tree and _is_failed(tree)) else "cancelled",
+        status="failed"
+        if missing or (tree and tree.metadata.verification_status == "failed")
+        else "cancelled",
         reason=missing or "not verified: no result.json in it",
     )
-
-
-def _is_failed(tree: Tree) -> bool:
-    return tree.metadata.verification_status == "failed"
 
 
 def _sort_key(problem: ReportProblem) -> tuple[str, int, str]:

@@ -1,9 +1,10 @@
 """Writes a component's inputs and weights to a safetensors file; runs in a child process."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
+
+from runner.report.stopwatch import load_component
 
 CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
@@ -23,11 +24,7 @@ def draw(argument: str) -> str:
     request = json.loads(argument)
     torch.manual_seed(0)
     try:
-        spec = importlib.util.spec_from_file_location("component", request["file"])
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = load_component(request["file"])
         sources = request["wanted"]
         state = (
             module.Model().state_dict() if any(isinstance(w, str) for w in sources.values()) else {}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from runner.tree.dimensions import DTYPE_CODES
+from runner.tree.dimensions import DTYPE_CODES, join_dimensions
 
 
 def seconds(value: float) -> str:
@@ -16,7 +16,7 @@ def seconds(value: float) -> str:
 
 def shape(dimensions: Sequence[int]) -> str:
     """Return a shape such as `2x3x224x224`; `scalar` without dimensions."""
-    return "x".join(map(str, dimensions)) or "scalar"
+    return join_dimensions(dimensions) or "scalar"
 
 
 def tensors(shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, str]) -> str:

@@ -170,8 +170,7 @@ class Evaluation(Document):
 
     def write(self, directory: Path) -> None:
         """Write it into a decomposition directory."""
-        text = self.model_dump_json(indent=1, exclude_none=True)
-        (directory / EVALUATION_FILE).write_text(f"{text}\n", encoding="utf-8")
+        (directory / EVALUATION_FILE).write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> "Evaluation | None":

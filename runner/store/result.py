@@ -20,6 +20,9 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+
 
 class Decomposer(Document):
     """Describes an external command that takes problems apart."""
@@ -199,9 +202,6 @@ class ProblemResult(ResultSummary):
     @property
     def total_s(self) -> float:
         return sum(self.seconds.values())
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
 
     @property
     def sha256(self) -> str:

@@ -100,15 +100,12 @@ class RunStore:
         if self._is_marked():
             return False
         # The marker is looked for again: another driver may have written it between the two calls.
-        if self._is_in_use() and not self._is_marked():
+        if any(True for _ in self.objects.list_objects("")) and not self._is_marked():
             raise StoreError(f"{self}: holds something else", hint="choose an empty place")
         return True
 
     def _is_marked(self) -> bool:
         return self.objects.get(key_layout.MARKER) is not None
-
-    def _is_in_use(self) -> bool:
-        return any(True for _ in self.objects.list_objects(""))
 
     def check_layout(self) -> None:
         """Check that this is a store, and that this version can read it.

@@ -113,7 +113,7 @@ def shapes_word(specs: Iterable[TensorSpec]) -> str:
     return "_".join(words)
 
 
-def join_dimensions(numbers: Iterable[int]) -> str:
+def join_dimensions(numbers: Iterable[object]) -> str:
     """Return `3x64` for (3, 64)."""
     return "x".join(map(str, numbers))
 

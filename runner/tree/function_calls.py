@@ -1,6 +1,6 @@
 """Finds calls of the author's functions that an engineer would draw as one fusion."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from runner.graph.terms import snake_case
 from runner.tree.fusions import (
@@ -31,24 +31,19 @@ def find_function_calls(
     `around` kernels. Any other call is replaced by the calls inside it. `allows` tells whether
     kernels may be one part; `depth` is the number of function calls around `kernels`.
     """
-    kernels_by_chain: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
-    for k in kernels:
-        if len(chain := flow.functions(k)) > depth:
-            kernels_by_chain.setdefault(chain[: depth + 1], []).append(k)
     calls: list[Call] = []
-    for chain, inside in kernels_by_chain.items():
-        for call in _split_calls(flow, inside, depth):
-            if len(call) < SMALLEST_FUNCTION:
-                continue
-            inner_calls = find_function_calls(flow, call, around, allows, depth + 1)
-            is_small_enough = fits_fusion(flow, call) or _is_one_block(flow, call, inner_calls)
-            is_connected_part = (
-                len(call) < around and len(_connected_groups(flow, call, siblings=True)) == 1
-            )
-            if is_connected_part and is_small_enough and allows(call):
-                calls.append((snake_case(chain[depth][1]).strip("_"), call))
-            else:
-                calls += inner_calls
+    for name, call in _calls_at_depth(flow, kernels, depth):
+        if len(call) < SMALLEST_FUNCTION:
+            continue
+        inner_calls = find_function_calls(flow, call, around, allows, depth + 1)
+        is_small_enough = fits_fusion(flow, call) or _is_one_block(flow, call, inner_calls)
+        is_connected_part = (
+            len(call) < around and len(_connected_groups(flow, call, siblings=True)) == 1
+        )
+        if is_connected_part and is_small_enough and allows(call):
+            calls.append((name, call))
+        else:
+            calls += inner_calls
     return calls
 
 
@@ -57,22 +52,28 @@ def find_large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -
 
     A call is replaced by the large calls inside it if these hold most of its kernels.
     """
+    large: list[Call] = []
+    for name, call in _calls_at_depth(flow, kernels, depth):
+        inner_calls = find_function_calls(flow, call, len(call), lambda _: True, depth + 1)
+        if fits_fusion(flow, call) or _is_one_block(flow, call, inner_calls):
+            continue
+        inner = find_large_calls(flow, call, depth + 1)
+        if sum(len(kernels_of_call) for _, kernels_of_call in inner) >= _MOSTLY * len(call):
+            large += inner
+        else:
+            large.append((name, call))
+    return large
+
+
+def _calls_at_depth(flow: KernelFlow, kernels: Sequence[int], depth: int) -> Iterator[Call]:
+    """Yield the calls of functions that are `depth` calls below the forward."""
     kernels_by_chain: dict[tuple[tuple[str, str, int], ...], list[int]] = {}
     for k in kernels:
         if len(chain := flow.functions(k)) > depth:
             kernels_by_chain.setdefault(chain[: depth + 1], []).append(k)
-    large: list[Call] = []
     for chain, inside in kernels_by_chain.items():
         for call in _split_calls(flow, inside, depth):
-            inner_calls = find_function_calls(flow, call, len(call), lambda _: True, depth + 1)
-            if fits_fusion(flow, call) or _is_one_block(flow, call, inner_calls):
-                continue
-            inner = find_large_calls(flow, call, depth + 1)
-            if sum(len(kernels_of_call) for _, kernels_of_call in inner) >= _MOSTLY * len(call):
-                large += inner
-            else:
-                large.append((snake_case(chain[depth][1]).strip("_"), call))
-    return large
+            yield snake_case(chain[depth][1]).strip("_"), call
 
 
 def _is_one_block(flow: KernelFlow, call: Collection[int], inner_calls: list[Call]) -> bool:

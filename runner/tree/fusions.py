@@ -488,14 +488,15 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
     """Return whether a kernel may be the next one in a line."""
     if flow.only_reader(line[-1]) != k or flow.kernels[line[-1]].kind in _STAND_ALONE:
         return False
-    if flow.contractions[k] and any(_is_sum(flow, m) for m in line):
-        return False
+    sums = (m for m in line if flow.kernels[m].kind == "pointwise" and is_join(flow, m))
+    if flow.contractions[k] and any(True for _ in sums):
+        return False  # a sum or product of two streams ends a contraction's line
     if _is_one_of_several(flow, line[-1], k):
         return False
     if _is_norm(flow, k) and _is_norm(flow, line[0]) and _leads_to_contraction(flow, k):
         return False
-    if _is_upsampling(flow, k):
-        return False
+    if "upsample" in flow.kernels[k].operation:
+        return False  # a line begins where there are more positions
     if any(flow.contractions[m] for m in line) and _reduces_space(flow, k):
         return not any(_reduces_space(flow, m) for m in line)
     return sum(flow.contractions[m] for m in line) + flow.contractions[k] <= 1
@@ -507,11 +508,6 @@ def _is_one_of_several(flow: KernelFlow, k: int, reader: int) -> bool:
     siblings = {m for _, m in flow.activations(reader) if m is not None} - {k}
     same = any(flow.kernels[m].operation == operation for m in siblings)
     return operation in CONCATENATIONS and same
-
-
-def _is_upsampling(flow: KernelFlow, k: int) -> bool:
-    """Return whether a kernel makes more positions from its input; a line begins with it."""
-    return "upsample" in flow.kernels[k].operation
 
 
 def _reduces_space(flow: KernelFlow, k: int) -> bool:
@@ -536,11 +532,6 @@ def _leads_to_contraction(flow: KernelFlow, k: int) -> bool:
     while reader is not None and not flow.contractions[reader] and not is_join(flow, reader):
         reader = flow.only_reader(reader)
     return reader is not None and flow.contractions[reader] > 0
-
-
-def _is_sum(flow: KernelFlow, k: int) -> bool:
-    """Return whether a kernel adds or multiplies two streams; a contraction's line ends there."""
-    return flow.kernels[k].kind == "pointwise" and is_join(flow, k)
 
 
 def reason_without_fusion(flow: KernelFlow, k: int) -> str:

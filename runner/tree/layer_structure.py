@@ -208,9 +208,7 @@ class LayerStructure:
         for inner in region.inner():
             cls = _own_class(inner)
             is_layer_class = self.is_outermost[id(region)] and cls in self.layer_classes
-            is_layer_class |= cls in self.stacked_classes and self._is_only_element(
-                inner, region
-            )  # list of one
+            is_layer_class |= cls in self.stacked_classes and self._fill_container([inner], region)
             if id(inner) not in self.fused_ids and (is_layer_class or id(inner) in chained_ids):
                 yield inner
             else:
@@ -259,18 +257,15 @@ class LayerStructure:
         for (cls, holder), calls in groups.items():
             is_chain = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
             if is_chain and not _meet_in_concatenation(self.flow, calls):
-                other_items = [item for item in region.items if item not in calls]
-                fills_container = bool(holder) and all(
-                    self._holder_path(item) != holder for item in other_items
-                )
+                fills_container = self._fill_container(calls, region)
                 builtin = calls[0].scope is not None and is_container(calls[0].scope)
                 yield CallChain("" if builtin else cls, calls, bool(holder), fills_container)
 
-    def _is_only_element(self, call: Region, region: Region) -> bool:
-        """Return whether a call is the only one of its container's elements."""
-        holder = self._holder_path(call)
+    def _fill_container(self, calls: list[Region], region: Region) -> bool:
+        """Return whether calls are all elements of their container that a region calls."""
+        holder = self._holder_path(calls[0])
         return holder in self.containers and all(
-            self._holder_path(item) != holder for item in region.items if item is not call
+            self._holder_path(item) != holder for item in region.items if item not in calls
         )
 
     def _holder_path(self, item: int | Region) -> str:

@@ -155,18 +155,14 @@ def _line_words(program: Program, part: Part) -> list[str]:
         {stem for stem, _ in other_kernels}
     ):
         return []  # two equal operations, only one of which has words: the name could not say which
-    words += [
-        "_".join([_short_stem(stem), *own_words]) for stem, own_words in other_kernels if own_words
-    ]
+    for stem, own_words in other_kernels:
+        # The full name of the line says which pool there is.
+        short = "pool" if "_pool" in stem else _ABBREVIATIONS.get(stem, stem)
+        words += ["_".join([short, *own_words])] if own_words else []
     stems = [kernel.stem for kernel in kernels]
     if part.stem == fusion_stem(stems, ""):
         return words
     return [*words, "as", *(_ABBREVIATIONS.get(stem, stem) for stem in stems)]
-
-
-def _short_stem(stem: str) -> str:
-    """Return `pool` or `bn`, since the full name of the line says which pool and norm there are."""
-    return "pool" if "_pool" in stem else _ABBREVIATIONS.get(stem, stem)
 
 
 def _is_line(part: Part) -> bool:

@@ -158,7 +158,10 @@ class _Partition:
                 elif (
                     self.structure.is_frame(item)
                     or self._is_row_of_blocks(item)
-                    or self._is_around_functions(item)
+                    or (
+                        not self.structure.is_repeated(item)
+                        and self._is_mostly(self._large_calls(item), item)
+                    )
                 ):
                     queue.append(item)
                 else:
@@ -227,12 +230,6 @@ class _Partition:
 
     def _is_small_turn(self, turn: Sequence[int]) -> bool:
         return fits_fusion(self.flow, turn) and sum(self.flow.contractions[k] for k in turn) < 2
-
-    def _is_around_functions(self, region: Region) -> bool:
-        """Return whether a call mostly calls several functions that are too large for fusions."""
-        return not self.structure.is_repeated(region) and self._is_mostly(
-            self._large_calls(region), region
-        )
 
     def _is_mostly(self, calls: list[Call], region: Region) -> bool:
         """Return whether there are several calls and they hold most of a region."""

@@ -124,12 +124,14 @@ def _operation_words(program: Program, kernel: Part, op: Operation) -> tuple[lis
         words.append("itself")
     if op.name not in {kernel.stem, *_SPELLINGS.get(kernel.stem, ())}:
         words.append(op.name.strip("_"))
+    is_relu6 = kernel.stem == "relu6" and all(type(bound) is float for bound in op.args[1:])
     for name, value in (*zip(op.schema, op.args, strict=False), *op.kwargs):
         if next(references(value), None) is not None or name in WINDOW_ARGUMENTS:
-            complete &= not (isinstance(value, tuple) and _mixes_tensors(value))
+            items = value if isinstance(value, tuple) else ()
+            complete &= len({isinstance(item, Ref) for item in items}) < 2
         elif name == "normalized_shape" and inputs and value == inputs[0].shape[-1:]:
             continue
-        elif not is_usual(op, name, value) and not (kernel.stem == "relu6" and _is_relu6(op)):
+        elif not is_usual(op, name, value) and not is_relu6:
             word = _argument_word(name, value)
             complete &= bool(word)
             words.append(word)
@@ -162,16 +164,6 @@ _SPELLINGS = {
     "copy": ("clone",),
 }  # fmt: skip
 """For an operation's name, the operators that it stands for without saying so."""
-
-
-def _is_relu6(op: Operation) -> bool:
-    """Return whether the bounds of a hardtanh are floats, as relu6 passes them."""
-    return all(type(bound) is float for bound in op.args[1:])
-
-
-def _mixes_tensors(values: tuple[Arg, ...]) -> bool:
-    """Return whether a list of arguments holds both tensors and something else."""
-    return len({isinstance(value, Ref) for value in values}) > 1
 
 
 def _is_plain_state(

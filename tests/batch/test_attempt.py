@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from runner.batch.attempt import Attempt, commit_failure, decompose, estimate, run_task, verify
+from runner.batch.attempt import (
+    Attempt,
+    commit_failure,
+    decompose,
+    run_task,
+    run_without_commit,
+)
 from runner.batch.child import problem_work
 from runner.batch.child.answer import FailureCause, failure_cause
 from runner.batch.child.task import Task
@@ -146,7 +152,7 @@ def test_verifying_a_directory_does_not_touch_it(task: Make, log: Path) -> None:
     made = task()
     decompose(made, log)
     before = {path: path.stat().st_mtime_ns for path in made.directory.rglob("*")}
-    again = verify(made, log).answer
+    again = run_without_commit("verify", made, log).answer
     assert again.status == "passed"
     assert again.verification is not None
     assert {path: path.stat().st_mtime_ns for path in made.directory.rglob("*")} == before
@@ -160,13 +166,13 @@ def test_a_kernel_that_is_not_the_original_s_fails(task: Make, log: Path) -> Non
         changed = text.replace("x * 2", "x * 3")
         assert changed != text
         path.write_text(changed)
-    record = verify(made, log).answer
+    record = run_without_commit("verify", made, log).answer
     assert record.status == "failed"
     assert "composition" in str(record.reason) or "coverage" in str(record.reason)
 
 
 def test_an_estimate_says_how_much_one_forward_pass_needs(task: Make, log: Path) -> None:
-    done = estimate(task(), log)
+    done = run_without_commit("estimate", task(), log)
     assert done.answer.forecast is not None
     assert done.answer.forecast.forward_bytes >= 2 * 2 * 3 * 4
     assert not task().directory.parent.exists() or not list(task().directory.parent.iterdir())
@@ -191,7 +197,7 @@ def test_each_end_has_its_status_and_a_reason(
 ) -> None:
     limits = {"timeout_s": 3} if name == "hang" else {"memory_bytes": GIB // 2}
     made = task(name, **limits)
-    done = commit_failure(made, estimate(made, log), log)
+    done = commit_failure(made, run_without_commit("estimate", made, log), log)
     result = ProblemResult.from_directory(made.directory)
     assert (result.status, str(result.reason)[: len(reason)]) == (status, reason)
     assert result == done.result
@@ -240,25 +246,25 @@ def test_a_problem_that_forks_is_done_once(task: Make, log: Path) -> None:
 def test_running_out_of_memory_is_told_apart_so_that_more_can_be_tried(
     task: Make, log: Path
 ) -> None:
-    more = estimate(task("memory", memory_bytes=GIB // 2), log).answer
+    more = run_without_commit("estimate", task("memory", memory_bytes=GIB // 2), log).answer
     assert failure_cause(more) is FailureCause.OUT_OF_MEMORY
-    assert failure_cause(estimate(task("exit"), log).answer) is None
+    assert failure_cause(run_without_commit("estimate", task("exit"), log).answer) is None
 
 
 def test_what_the_child_printed_is_in_the_log(task: Make, log: Path) -> None:
-    estimate(task("segfault"), log)
+    run_without_commit("estimate", task("segfault"), log)
     assert "Segmentation fault" in log.read_text()
 
 
 def test_an_empty_log_is_not_kept(task: Make, log: Path) -> None:
-    estimate(task(), log)
+    run_without_commit("estimate", task(), log)
     assert not log.exists()
 
 
 def test_a_problem_file_that_is_gone_is_an_error_of_its_own(task: Make, log: Path) -> None:
     made = task()
     made.problem.unlink()
-    done = commit_failure(made, estimate(made, log), log)
+    done = commit_failure(made, run_without_commit("estimate", made, log), log)
     assert (done.answer.status, done.answer.reason) == ("error", "no such file")
 
 
@@ -322,7 +328,7 @@ def test_a_model_larger_than_memory_is_verified_with_streamed_weights(
     assert done.result.health[0].startswith("weights: streamed, seed 0: ")
     report = json.loads((made.directory / "verification/test_results.json").read_text())
     assert report["streamed"] is True
-    again = verify(made, log).answer
+    again = run_without_commit("verify", made, log).answer
     assert again.status == "too_large"
     assert str(again.reason).endswith("streamed only where kdrun has just written the files")
 

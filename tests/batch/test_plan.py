@@ -9,18 +9,11 @@ import pytest
 from runner.batch.plan import PlanItem, plan
 from runner.errors import UsageError
 from runner.problems import Problem
-from runner.store.result import Figures, ProblemResult, RunOptions
+from runner.store.result import ProblemResult, RunOptions
+from tests.store.documents import FIGURES
 
 VERSION = "1.0"
 PROBLEM = Problem(Path("/data/level1/relu.py"), "relu", "level1", "abc")
-FIGURES = Figures(
-    components=1,
-    by_level={"kernel": 1},
-    unique_kernels=1,
-    kernel_instances=1,
-    capture="fake",
-    estimated_peak_bytes=1,
-)
 
 
 def result(**changes: Any) -> ProblemResult:

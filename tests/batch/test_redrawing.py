@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from runner.batch.child.input_repair import rewrite_inputs
-from runner.emit.decomposition import capture_graph, decompose
+from runner.emit import decompose
+from runner.emit.decomposition import capture_graph
 from runner.problems import read_problem
 
 FILE = """\

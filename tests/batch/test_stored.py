@@ -18,24 +18,15 @@ from runner.problems import Problem, identify_problem
 from runner.store import (
     Address,
     DirectoryStore,
-    Figures,
     Manifest,
     ProblemResult,
     RunOptions,
     RunStore,
 )
 from runner.store.result import hash_files
-from tests.store.documents import save
+from tests.store.documents import FIGURES, save
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-FIGURES = Figures(
-    components=1,
-    by_level={"kernel": 1},
-    unique_kernels=1,
-    kernel_instances=1,
-    capture="fake",
-    estimated_peak_bytes=1,
-)
 
 
 @pytest.fixture

@@ -227,7 +227,9 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     Path("made").mkdir()
     Path("made/original.py").touch()
     Path("file").touch()
-    monkeypatch.setattr(local_execution.attempt, "verify", lambda *_: pytest.fail("it was judged"))
+    monkeypatch.setattr(
+        local_execution.attempt, "run_without_commit", lambda *_: pytest.fail("it was judged")
+    )
     ended = kdrun("verify", "made", "--power", "--to", "file/kernels.json")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (

@@ -24,9 +24,10 @@ from stored_runs import KDRUN, MEMORY, environment, without_times, write
 
 from runner import __version__
 from runner.problems import identify_problem
-from runner.store import Address, Figures, ProblemResult, RunOptions, RunStore
+from runner.store import Address, ProblemResult, RunOptions, RunStore
 from runner.store.result import RESULT_FILE, hash_files
 from runner.store.runs import differences
+from tests.store.documents import FIGURES
 
 pytestmark = pytest.mark.kill
 
@@ -52,14 +53,6 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def made_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Problems, and the decompositions that an earlier run made of them."""
     folder = tmp_path_factory.mktemp("random")
-    figures = Figures(
-        components=1,
-        by_level={"kernel": 1},
-        unique_kernels=1,
-        kernel_instances=1,
-        capture="fake",
-        estimated_peak_bytes=1,
-    )
     for n in range(PROBLEMS):
         problem = identify_problem(write(folder / "data", f"{n}_problem"))
         directory = folder / "output/level2" / problem.name
@@ -71,7 +64,7 @@ def made_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
             problem=problem.name,
             source_level="level2",
             status="passed",
-            figures=figures,
+            figures=FIGURES,
             bitwise_equal=True,
             started=datetime(2026, 1, 1, tzinfo=UTC),
             source_sha256=problem.sha256,

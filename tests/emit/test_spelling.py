@@ -375,9 +375,10 @@ def test_a_move_names_the_device_that_it_goes_to():
 def test_a_last_dimension_is_said_with_dots_where_the_number_of_dimensions_is_known():
     even = Operation("slice.Tensor", (Ref("x"), 3, 0, 9223372036854775807, 2), (), ("out",))
     even = replace(even, schema=("self", "dim", "start", "end", "step"))
-    assert spell(even, Expression).text == "x[:, :, :, ::2]"
-    assert spell(even, Expression, dims=lambda name: 4).text == "x[..., ::2]"
-    assert spell(even, Expression, dims=lambda name: 5).text == "x[:, :, :, ::2]"
+    for dims, text in ((None, "x[:, :, :, ::2]"), (4, "x[..., ::2]"), (5, "x[:, :, :, ::2]")):
+        expression = subscript((even,), Expression, dims and (lambda name, dims=dims: dims))
+        assert expression is not None
+        assert expression.text == text
 
 
 def test_an_overload_that_is_a_word_of_python_can_be_called():

@@ -5,7 +5,7 @@ import torch
 from programs import Program
 
 from runner.graph import Graph
-from runner.graph.cost import find_largest_node, flops, moved_bytes
+from runner.graph.cost import flops, moved_bytes
 
 
 def total(graph: Graph) -> int:
@@ -201,11 +201,3 @@ def test_a_tensor_that_two_operations_read_counts_for_each_of_them(program: Prog
     assert moved_bytes([mul], mul.refs(), mul.outputs, graph.values) == 4 * (32 + 8 + 32)
     assert moved_bytes([add], add.refs(), add.outputs, graph.values) == 4 * (32 + 32 + 32)
     assert expand.view
-
-
-def test_the_largest_node_is_named_with_its_module(program: Program) -> None:
-    graph = program(
-        "return self.mlp(x).sum()",
-        init="self.mlp = nn.Sequential(nn.Linear(8, 64), nn.ReLU())",
-    )
-    assert find_largest_node(graph) == (4 * (4 * 8 + 64 * 8 + 64 + 4 * 64), "linear in mlp.0")

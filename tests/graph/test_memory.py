@@ -10,8 +10,9 @@ import pytest
 import torch
 from programs import Program, Write
 
-from runner.graph import Graph, estimate_problem
+from runner.graph import Graph, normalize
 from runner.graph.peak_memory import Peak, estimate_graph, estimate_peak
+from runner.graph.tracing.capture import capture
 from runner.graph.workspace_memory import estimate_workspace
 
 pytestmark = pytest.mark.long
@@ -194,9 +195,8 @@ def test_an_estimate_computes_nothing(write: Write) -> None:
         init="self.w = nn.Parameter(torch.zeros(1 << 20, 1 << 20))",
         inputs="torch.randn(1 << 20, 1)",
     )
-    found = estimate_problem(problem)
-    assert found.largest_node == "matmul"
-    assert found.peak.resident_bytes == found.largest_node_bytes == 4 * ((1 << 40) + (2 << 20))
+    found = estimate_graph(normalize(capture(problem)))
+    assert found.peak.resident_bytes == 4 * ((1 << 40) + (2 << 20))
 
 
 OPERATORS = {
@@ -251,7 +251,6 @@ def test_operators_take_what_is_said_of_them(write: Write) -> None:
     )
     for name, taken in json.loads(done.stdout).items():
         module, shape = OPERATORS[name]
-        said = estimate_problem(
-            write("return self.m(x)", init=f"self.m = {module}", inputs=f"torch.ones{shape}")
-        )
+        problem = write("return self.m(x)", init=f"self.m = {module}", inputs=f"torch.ones{shape}")
+        said = estimate_graph(normalize(capture(problem)))
         assert taken == pytest.approx(said.peak.resident_bytes, rel=0.1), name

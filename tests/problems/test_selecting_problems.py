@@ -162,9 +162,7 @@ def test_a_directory_is_no_problem(root: DataRoot, tmp_path: Path) -> None:
     assert "is a directory" in refusal(root, patterns=[str(tmp_path)])
 
 
-def test_numbers_that_select_nothing_are_refused(root: DataRoot) -> None:
-    assert refusal(root, start=-1) == "--start -1 is negative; it counts from 0"
-    assert refusal(root, count=0) == "--count 0 selects nothing; it is 1 or more"
+def test_a_start_past_the_end_is_refused(root: DataRoot) -> None:
     assert refusal(root, [2], start=2) == "--start 2 is past the end: 2 problems selected"
 
 

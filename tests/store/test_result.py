@@ -8,16 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from runner.errors import StoreError
-from runner.store.result import Figures, ProblemResult, RunOptions, first_mismatch, hash_files
+from runner.store.result import ProblemResult, RunOptions, first_mismatch, hash_files
+from tests.store.documents import FIGURES
 
-FIGURES = Figures(
-    components=3,
-    by_level={"fusion": 1, "kernel": 2},
-    unique_kernels=2,
-    kernel_instances=2,
-    capture="fake",
-    estimated_peak_bytes=1024,
-)
 PASSED: dict[str, Any] = {
     "problem": "relu",
     "source_level": "level1",

@@ -1,13 +1,12 @@
 """Finds the device that `--device` stands for, by asking torch in a child process."""
 
 import json
-import platform
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.batch.child.child_process import Request, run_child
-from runner.batch.machine import GIB, cores
+from runner.batch.machine import GIB, cores, processor_name
 from runner.errors import UsageError
 
 
@@ -57,7 +56,7 @@ def describe_device(device_type: str) -> str:
         return json.dumps({"error": str(error)})
     if found_type == "cpu":
         threads = f"{cores()} threads" if cores() > 1 else "1 thread"
-        name = f"{_processor_name() or platform.machine()}, {threads}"
+        name = f"{processor_name()}, {threads}"
     else:
         module = torch.get_device_module(found_type)
         name = module.get_device_name() if hasattr(module, "get_device_name") else found_type
@@ -102,9 +101,3 @@ def explain_missing_gpu() -> str:
     if torch.version.cuda is None:
         return "this PyTorch is a build without CUDA: `make setup DEVICE=cuda` brings the other"
     return "does `nvidia-smi` answer?"
-
-
-def _processor_name() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")

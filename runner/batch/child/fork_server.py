@@ -144,7 +144,7 @@ def serve_request(request: dict[str, Any], wake_read: int) -> dict[str, Any]:
     code = os.waitstatus_to_exitcode(status)
     return {
         "exit_code": code if code >= 0 else None,
-        "signal": _signal_name(-code) if code < 0 else None,
+        "signal": signal_name(-code) if code < 0 else None,
         "timed_out": timed_out,
         "peak_memory_bytes": usage.ru_maxrss * (1024 if sys.platform == "linux" else 1),
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
@@ -172,7 +172,9 @@ def _run_child(request: dict[str, Any], output_write: int) -> None:
         os.environ.update(request["environment"])
         tempfile.tempdir = None  # Forget the folder cached before the fork; TMPDIR is new.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        _prefer_oom_kill()
+        with contextlib.suppress(OSError):  # This is not Linux, or a container that forbids it.
+            # The kernel's OOM killer kills this process before one of Ray's.
+            Path("/proc/self/oom_score_adj").write_text("1000")
         limit_memory(request["memory_bytes"])
         module, function = request["function"].split(":")
         answer = getattr(importlib.import_module(module), function)(request["argument"])
@@ -218,21 +220,11 @@ def allow_memory(extra_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft + extra_bytes, hard))
 
 
-def _prefer_oom_kill() -> None:
-    """Make this process, not Ray's, the first victim of the kernel's OOM killer."""
-    try:
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    except OSError:
-        return  # This is not Linux, or a container that forbids it.
-
-
 def _kill_group(pid: int) -> None:
     """Kill a child and its process group; a new child may not lead a group yet."""
     for kill in (os.killpg, os.kill):
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            continue
 
 
 def _kill_all(pid: int | None) -> None:
@@ -267,7 +259,8 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return `SIGKILL`, or `signal 40` for a signal without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

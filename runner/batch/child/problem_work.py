@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -45,7 +44,6 @@ from runner.errors import (
     UsageError,
     comes_from_full_disk,
 )
-from runner.graph import estimate_problem as capture_and_estimate
 from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
 from runner.problems import (
@@ -89,24 +87,14 @@ def estimate(argument: str) -> str:
         with stages("capture"):
             graph = capture_graph(problem, mode=task.options.mode)
             return EstimateAnswer(
-                forecast=_forecast_from_estimate(problem, estimate_graph(graph)),
+                forecast=forecast_memory(problem, estimate_graph(graph)),
                 input_shapes=[list(graph.values[item.name].shape) for item in graph.inputs],
             )
 
     return _run_body(argument, body)
 
 
-def forecast_memory(problem: Problem, mode: Literal["eval", "train"]) -> Forecast:
-    """Return the memory that a problem's program needs, with this process' present size.
-
-    Raises:
-        ProblemError: the author's code fails.
-        CaptureError: the model runs, but cannot be captured.
-    """
-    return _forecast_from_estimate(problem, capture_and_estimate(problem, mode=mode))
-
-
-def _forecast_from_estimate(problem: Problem, estimated: Estimate) -> Forecast:
+def forecast_memory(problem: Problem, estimated: Estimate) -> Forecast:
     """Return the forecast; `forward_bytes` also covers parts that run alone and inputs drawn again.
 
     Parts of problems of levels 1 and 2, and of small ones, are single kernels, which hold no more
@@ -153,7 +141,7 @@ def decompose(argument: str) -> str:
             return refusal
         with stages("capture"):
             graph = capture_graph(problem, mode=task.options.mode)
-            memory_forecast = _forecast_from_estimate(problem, estimate_graph(graph))
+            memory_forecast = forecast_memory(problem, estimate_graph(graph))
         options = task.options
         larger_request = request_more_memory(task, memory_forecast)
         if options.verify and larger_request:

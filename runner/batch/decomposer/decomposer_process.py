@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runner.batch.child.child_process import Request, run_child
-from runner.batch.child.fork_server import limit_memory
+from runner.batch.child.fork_server import limit_memory, signal_name
 from runner.config import Settings
 from runner.errors import UsageError
 from runner.store.result import Decomposer, Document, RunOptions
@@ -188,8 +188,5 @@ def _search_path() -> str:
 
 def _describe_exit_code(code: int) -> str | None:
     if code < 0:
-        try:
-            return f"was killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was killed by signal {-code}"
+        return f"was killed by {signal_name(-code)}"
     return f"ended with exit code {code}" if code else None

@@ -77,7 +77,9 @@ def write_class(
         writer.module_attributes.init_lines, forward_lines, writer.module_attributes.weights
     )
     forward_lines = roll_number_loops(forward_lines)
-    signature = signature or _signature(writer.arguments)
+    signature = signature or ", ".join(
+        ["self", *(f"{name}: torch.Tensor" for name in writer.arguments)]
+    )
     if list_name := namer.joined_list(part):
         signature = f"self, *{list_name}: torch.Tensor"
         members = f"[{', '.join(writer.arguments)}]"
@@ -122,10 +124,6 @@ def class_text(
         *indent_lines(forward_lines, INDENT),
     ]
     return "\n".join(head + body)
-
-
-def _signature(arguments: Sequence[str]) -> str:
-    return ", ".join(["self", *(f"{name}: torch.Tensor" for name in arguments)])
 
 
 class _ForwardWriter:

@@ -26,7 +26,7 @@ from runner.emit.naming.value_names import (
     make_unique,
 )
 from runner.emit.pages.outline import variant_words
-from runner.graph.ir import Ref, substitute
+from runner.graph.ir import Ref, substitute_operands
 from runner.tree.interface import Program
 from runner.tree.module_regions import is_container
 from runner.tree.part import Part, schedule
@@ -365,16 +365,11 @@ def _substitute_numbers(program: Program, first: Part, part: Part) -> Program:
     part_values, first_values = (_names_of_values(program, side) for side in (part, first))
     names = dict(zip(part_values, first_values, strict=True))
 
-    def rename_ref(name: str) -> Ref:
-        return Ref(names[name])
-
     operations = list(graph.operations)
     for target_index, source_index in zip(first.operations, part.operations, strict=True):
-        op = graph.operations[source_index]
+        op = substitute_operands(graph.operations[source_index], lambda name: Ref(names[name]))
         operations[target_index] = replace(
-            graph.operations[target_index],
-            args=tuple(substitute(arg, rename_ref) for arg in op.args),
-            kwargs=tuple((key, substitute(arg, rename_ref)) for key, arg in op.kwargs),
+            graph.operations[target_index], args=op.args, kwargs=op.kwargs
         )
     values = graph.values | {names[n]: graph.values[n] for n in part_values}
     states = graph.states | {

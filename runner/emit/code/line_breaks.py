@@ -41,9 +41,9 @@ def fit_line(line: str, indent: int = 0) -> list[str]:
     if indent + len(code) <= WIDTH:
         return [space + comment.strip(), space + code]
     opening = _find_last_bracket(code)
-    if opening is None or _closing_bracket(code, opening) < len(code.rstrip(":,")) - 1:
+    if opening is None or _bracket_pairs(code)[opening] < len(code.rstrip(":,")) - 1:
         return _wrap_in_parentheses(code, comment, indent) or [space + line]
-    closing = _closing_bracket(code, opening)
+    closing = _bracket_pairs(code)[opening]
     head, inside, tail = code[: opening + 1], code[opening + 1 : closing], code[closing:]
     if indent + len(head) > WIDTH:
         return _wrap_in_parentheses(code, comment, indent) or [space + line]
@@ -138,10 +138,6 @@ def _find_last_bracket(code: str) -> int | None:
         start for start, end in _bracket_pairs(code).items() if code[start + 1 : end].strip()
     ]
     return max(nonempty, default=None)
-
-
-def _closing_bracket(code: str, opening: int) -> int:
-    return _bracket_pairs(code)[opening]
 
 
 def split_arguments(inside: str) -> list[str]:

@@ -45,7 +45,10 @@ def roll_module_loops(
             attribute = common_stem(run)
             names = {*RESERVED, *re.findall(r"(?<![\w.])[A-Za-z_]\w*", " ".join(forward_lines))}
             variable = loop_variable(attribute, names)
-            constructions = [_find_construction(name, init_lines) for name in run]
+            values = {
+                target: value for target, _, value in (t.partition(" = ") for t in init_lines)
+            }
+            constructions = [values[f"self.{name}"] for name in run]
             place = next(
                 n for n, text in enumerate(init_lines) if text.startswith(f"self.{run[0]} =")
             )
@@ -82,11 +85,6 @@ def _module_runs(stem: str, init_lines: Sequence[str]) -> list[list[str]]:
         runs[-1].append(match[1])
         previous = kind
     return [run for run in runs if len(run) >= SHORTEST_LOOP]
-
-
-def _find_construction(name: str, init_lines: Sequence[str]) -> str:
-    prefix = f"self.{name} = "
-    return next(text.removeprefix(prefix) for text in init_lines if text.startswith(prefix))
 
 
 def _are_used_once(

@@ -76,11 +76,15 @@ class _Site:
             return None
         if not all(spec.contiguous and spec.floating for spec in specs):
             return None
-        settings_with_dtype = [(n, v, d) for n, v, d in settings] + [
-            ("dtype", Symbol(f"torch.{dtype}"), Symbol("torch.float32")) for dtype in dtypes
+        default_dtype = Symbol("torch.float32")
+        settings_with_dtype = [
+            *settings,
+            *(("dtype", Symbol(f"torch.{dtype}"), default_dtype) for dtype in dtypes),
         ]
         arguments = tuple(
-            (n, _python_text(v)) for n, v, default in settings_with_dtype if v != default
+            (n, literal(v, Expression).text)
+            for n, v, default in settings_with_dtype
+            if v != default
         )
         return ModuleChoice(cls, arguments, tuple(owned), inputs, extra, unpack)
 
@@ -110,10 +114,6 @@ def zero_states(op: Operation, maker: Callable[[str], Operation | None]) -> list
     makers = [maker(name) for name in names]
     are_own = all(m is not None and m.name == "zeros" and m.scopes == op.scopes for m in makers)
     return names if are_own and op.scopes and op.scopes[-1].builtin else []
-
-
-def _python_text(arg: Arg) -> str:
-    return literal(arg, lambda name: Expression(name)).text
 
 
 def _collapse_equal(arg: Arg) -> Arg:
@@ -196,51 +196,27 @@ def _conv(site: _Site) -> ModuleChoice | None:
 # --- normalisation --------------------------------------------------------------------------------
 
 
-def _batch_norm(site: _Site) -> ModuleChoice | None:
+def _running_norm(site: _Site) -> ModuleChoice | None:
+    """Return the batch or instance normalisation; only the former has weights by default."""
     source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
-    mean, var, training = site.arg("running_mean"), site.arg("running_var"), site.arg("training")
+    mean, var = site.arg("running_mean"), site.arg("running_var")
+    is_batch = site.op.name == "batch_norm"
+    uses_input_stats = site.arg("training" if is_batch else "use_input_stats")
     shape = site.shape(source)
     tracked = mean is not None
-    if len(shape) not in (2, 3, 4, 5) or (weight is None) != (bias is None):
-        return None
-    if tracked != (var is not None) or training is not (site.training if tracked else True):
-        return None
-    return site.module(
-        f"BatchNorm{max(len(shape) - 2, 1)}d",
-        [
-            ("num_features", shape[1], ...),
-            ("eps", site.arg("eps"), 1e-5),
-            ("momentum", site.arg("momentum"), 0.1),
-            ("affine", weight is not None, True),
-            ("track_running_stats", tracked, True),
-        ],
-        [("weight", weight), ("bias", bias), ("running_mean", mean), ("running_var", var)],
-        (source,),
-        extra=("num_batches_tracked",) if tracked else (),
-    )
-
-
-def _instance_norm(site: _Site) -> ModuleChoice | None:
-    source, weight, bias = site.arg("input"), site.arg("weight"), site.arg("bias")
-    mean, var, uses_input_stats = (
-        site.arg("running_mean"),
-        site.arg("running_var"),
-        site.arg("use_input_stats"),
-    )
-    shape = site.shape(source)
-    tracked = mean is not None
-    if len(shape) not in (3, 4, 5) or (weight is None) != (bias is None):
+    ranks = (2, 3, 4, 5) if is_batch else (3, 4, 5)
+    if len(shape) not in ranks or (weight is None) != (bias is None):
         return None
     if tracked != (var is not None) or uses_input_stats is not (site.training if tracked else True):
         return None
     return site.module(
-        f"InstanceNorm{len(shape) - 2}d",
+        f"{'Batch' if is_batch else 'Instance'}Norm{max(len(shape) - 2, 1)}d",
         [
             ("num_features", shape[1], ...),
             ("eps", site.arg("eps"), 1e-5),
             ("momentum", site.arg("momentum"), 0.1),
-            ("affine", weight is not None, False),
-            ("track_running_stats", tracked, False),
+            ("affine", weight is not None, is_batch),
+            ("track_running_stats", tracked, is_batch),
         ],
         [("weight", weight), ("bias", bias), ("running_mean", mean), ("running_var", var)],
         (source,),
@@ -421,8 +397,8 @@ _MODULES: dict[str, Callable[[_Site], ModuleChoice | None]] = {
     "bilinear": _bilinear,
     **{f"conv{n}d": _conv for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": _conv for n in (1, 2, 3)},
-    "batch_norm": _batch_norm,
-    "instance_norm": _instance_norm,
+    "batch_norm": _running_norm,
+    "instance_norm": _running_norm,
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "group_norm": _group_norm,

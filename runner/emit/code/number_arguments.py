@@ -192,7 +192,10 @@ def _merge_constructions(codes: Sequence[str]) -> _Statement | None:
     complete = [match for match in matches if match is not None]
     if len(complete) < len(codes) or len({match[1] for match in complete}) > 1:
         return None
-    arguments = [dict(_split_keyword(a) for a in split_arguments(match[3])) for match in complete]
+    arguments = [
+        {key: value for key, _, value in (a.partition("=") for a in split_arguments(match[3]))}
+        for match in complete
+    ]
     keywords = list(
         dict.fromkeys(
             key for own_arguments in sorted(arguments, key=len)[::-1] for key in own_arguments
@@ -213,11 +216,6 @@ def _merge_constructions(codes: Sequence[str]) -> _Statement | None:
         is_equal = len(set(values)) == 1
         pieces.append(values[0] if is_equal else _VaryingNumber(key, complete[0][2], values))
     return [*pieces, ")"]
-
-
-def _split_keyword(argument: str) -> tuple[str, str]:
-    key, _, value = argument.partition("=")
-    return key, value
 
 
 def _merge_tokens(codes: Sequence[str]) -> _Statement | None:

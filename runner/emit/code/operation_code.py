@@ -95,14 +95,12 @@ _IN_PLACE = """
 """In-place methods of tensors that take the operator's arguments in the operator's order."""
 
 
-def spell(
-    op: Operation, value: Value, device: Device | None = None, dims: Dims | None = None
-) -> Expression:
+def spell(op: Operation, value: Value, device: Device | None = None) -> Expression:
     """Return the expression of one operation; one with several outputs gives a tuple or a list.
 
     `value` gives the expression of each value that it reads. `device` gives that of the model's
     device, for an operation that makes a tensor there or moves one to it; without it, such a tensor
-    is made on the default device. With `dims`, the subscript of a last dimension is `x[..., 0]`.
+    is made on the default device.
     """
     device_argument = op.arg("device")
     if device_argument in _DEVICES:
@@ -114,7 +112,7 @@ def spell(
     if op.name.endswith("_") and not op.name.endswith("__"):
         return _spell_in_place(op, value)
     if op.target in {"select.int", "slice.Tensor"}:
-        expression = subscript((op,), value, dims)
+        expression = subscript((op,), value)
     else:
         special = _SPECIAL_SPELLINGS.get(op.name)
         expression = special(op, arguments, value) if special else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from runner.graph.ir import Arg, Operation, Recipe, Ref, State, Symbol, substitute
+from runner.graph.ir import Arg, Operation, Recipe, Ref, State, Symbol, substitute_operands
 from runner.graph.operations import is_random
 from runner.tree.interface import Program
 
@@ -65,22 +65,15 @@ def derive_recipe(
         renamed_values = {n: f"{n}.{value}" for n in recipe.specs}
         references = {n: Ref(new_name) for n, new_name in renamed_values.items()}
         for op in recipe.operations:
-            substituted = _substitute_operands(op, references)
+            substituted = _put_in(op, references)
             prepended.append(
                 replace(substituted, outputs=tuple(renamed_values.get(n, n) for n in op.outputs))
             )
         specs |= {renamed_values[n]: spec for n, spec in recipe.values}
         replacements[value] = references[recipe.result]
-    operations = [_substitute_operands(op, replacements) for op in operations]
+    operations = [_put_in(op, replacements) for op in operations]
     return Recipe((*prepended, *operations), name, tuple(specs.items()))
 
 
-def _substitute_operands(op: Operation, replacements: Mapping[str, Arg]) -> Operation:
-    def substitute_argument(arg: Arg) -> Arg:
-        return substitute(arg, lambda name: replacements.get(name, Ref(name)))
-
-    return replace(
-        op,
-        args=tuple(substitute_argument(arg) for arg in op.args),
-        kwargs=tuple((key, substitute_argument(arg)) for key, arg in op.kwargs),
-    )
+def _put_in(op: Operation, replacements: Mapping[str, Arg]) -> Operation:
+    return substitute_operands(op, lambda name: replacements.get(name, Ref(name)))

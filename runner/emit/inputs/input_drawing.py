@@ -107,7 +107,7 @@ def inputs_text(
     }
     names_without_recipe = [name for name, recipe in input_recipes.items() if recipe is None]
     drawer = _InputDrawer(program, typical, safe_numbers, observed, recipe_writer)
-    structured_inputs = {name for name in names_without_recipe if drawer.has_structure(name)}
+    structured_inputs = {name for name in names_without_recipe if drawer.find_structure(name)}
     views_of_inputs = {
         n: base_input
         for n in names_without_recipe
@@ -212,13 +212,9 @@ class _InputDrawer:
         expression = self.draw_numbers(typical, spec, shape)
         return Expression(expression.at(ATOM) + layout_call) if layout_call else expression
 
-    def has_structure(self, name: str) -> bool:
-        """Return whether cheap operations give a value a structure, so that they are run again."""
-        return self._find_structure(name) is not None
-
     def rebuild_structure(self, name: str, variable: str) -> tuple[list[str], str]:
         """Return (statements, expression) that run the operations behind a value's structure."""
-        structure = self._find_structure(name)
+        structure = self.find_structure(name)
         assert structure is not None
         recipe, sources = structure
         producers = self.program.producers
@@ -261,7 +257,7 @@ class _InputDrawer:
             return identifier(op.origin.targets[0])
         return operator_result_name(op.name) or "x"
 
-    def _find_structure(self, name: str) -> tuple[Recipe, list[str]] | None:
+    def find_structure(self, name: str) -> tuple[Recipe, list[str]] | None:
         """Return the operations that give a value its structure, and the values that they read.
 
         None if it has no structure or is not worth the drawing.

@@ -15,7 +15,15 @@ from runner.emit.code.line_breaks import WIDTH, typical_width
 from runner.emit.code.operation_code import Expression, literal, spell
 from runner.emit.naming.name_tables import operator_result_name
 from runner.emit.naming.value_names import RESERVED, identifier, make_unique
-from runner.graph.ir import Arg, Operation, Recipe, Ref, Symbol, TensorSpec, substitute
+from runner.graph.ir import (
+    Operation,
+    Recipe,
+    Ref,
+    Symbol,
+    TensorSpec,
+    substitute,
+    substitute_operands,
+)
 from runner.graph.operations import is_random
 
 LONGEST_EXPRESSION = 66
@@ -116,7 +124,9 @@ class RecipeWriter:
         views: dict[object, str] = {}
         specs = dict(recipe.values)
         for op in recipe.operations:
-            renamed = _rename_operands(_restore_contiguous(op, specs), new_names)
+            renamed = substitute_operands(
+                _restore_contiguous(op, specs), lambda name: Ref(new_names[name])
+            )
             if op.name == "copy_" and renamed.args[0] == renamed.args[1]:
                 new_names[op.outputs[0]] = next(renamed.refs())
                 continue
@@ -299,17 +309,6 @@ def _restore_contiguous(op: Operation, specs: Mapping[str, TensorSpec]) -> Opera
     if source is None or source.contiguous:
         return op
     return replace(op, target="contiguous.default", kwargs=())
-
-
-def _rename_operands(op: Operation, new_names: dict[str, str]) -> Operation:
-    def rename_argument(value: Arg) -> Arg:
-        return substitute(value, lambda name: Ref(new_names[name]))
-
-    return replace(
-        op,
-        args=tuple(rename_argument(a) for a in op.args),
-        kwargs=tuple((k, rename_argument(v)) for k, v in op.kwargs),
-    )
 
 
 def _needed_operations(operations: list[Operation], result: str) -> list[Operation]:

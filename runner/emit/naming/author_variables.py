@@ -37,7 +37,8 @@ def extend_through_forms(
         if source is None or source in variables or program.is_state(source):
             continue
         producer = program.producers.get(source)
-        if producer is None or program.consumers[source] != [_operation_index(program, op)]:
+        index = program.producers[next(filter(None, op.outputs))]
+        if producer is None or program.consumers[source] != [index]:
             continue
         if _statement_key(graph.operations[producer]) != _statement_key(op):
             continue
@@ -45,10 +46,6 @@ def extend_through_forms(
         if len(names) == len(op.outputs):
             variables[source] = [(author_scopes(op.scopes), _join_names(names))]
     return variables
-
-
-def _operation_index(program: Program, op: Operation) -> int:
-    return program.producers[next(filter(None, op.outputs))]
 
 
 def _form_operand(op: Operation) -> str | None:

@@ -11,7 +11,8 @@ from runner.emit.pages.diagram import draw_tree
 from runner.emit.pages.model_summary import summarize_model
 from runner.emit.pages.outline import Outline, OutlineItem, format_shapes, workload_name
 from runner.graph.ir import Graph, TensorSpec
-from runner.quantities import flops, pluralize, share, size
+from runner.quantities import flops, join_first, pluralize, share, size
+from runner.tree.dimensions import join_dimensions
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -79,7 +80,7 @@ def _capture_text(tree: Tree) -> str:
 def _tensors_text(shapes: dict[str, list[int]], dtypes: dict[str, str]) -> str:
     return (
         ", ".join(
-            f"`{name}` {'x'.join(map(str, shape)) or 'scalar'} {dtypes[name]}"
+            f"`{name}` {join_dimensions(shape) or 'scalar'} {dtypes[name]}"
             for name, shape in shapes.items()
         )
         or "none"
@@ -305,10 +306,7 @@ def _path_patterns(paths: Sequence[str]) -> str:
     for path in paths:
         starred.setdefault(re.sub(r"(?<![^.])\d+(?![^.])", "*", path), []).append(path)
     patterns = [star if len(members) > 1 else members[0] for star, members in starred.items()]
-    rest_text = (
-        f" and {len(patterns) - _MOST_MODULES} more" if len(patterns) > _MOST_MODULES else ""
-    )
-    return ", ".join(f"`{path}`" for path in patterns[:_MOST_MODULES]) + rest_text
+    return join_first([f"`{path}`" for path in patterns], _MOST_MODULES)
 
 
 def _notes(tree: Tree, program: Program) -> Iterator[str]:

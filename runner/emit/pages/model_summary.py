@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import prod
@@ -14,6 +14,7 @@ from runner.graph.ir import Graph, Operation, Ref, TensorSpec
 from runner.graph.operations import kind
 from runner.quantities import pluralize
 from runner.tree.default_arguments import default_arguments
+from runner.tree.dimensions import join_dimensions
 from runner.tree.document import Node, Tree
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -96,7 +97,7 @@ def _arguments_text(model: _DecomposedModel) -> str:
     if len(computing) > 1:
         return f" (written as {', '.join(op.name for op in computing)})"
     argument_texts = [
-        f"{name} {_join_sizes(value) if isinstance(value, list) else value}"
+        f"{name} {join_dimensions(value) if isinstance(value, list) else value}"
         for name, value in node.attributes.items()
         if name == "kernel_size" or not any(_is_default(op, name, value) for op in computing)
     ]
@@ -226,7 +227,7 @@ def _patches(model: _DecomposedModel) -> Iterator[str]:
         for i in part.operations:
             if weight := model.spec(model.graph.operations[i], "weight"):
                 yield (
-                    f"patches of {_join_sizes(weight.shape[2:])}, "
+                    f"patches of {join_dimensions(weight.shape[2:])}, "
                     f"embedded in width {weight.shape[0]}"
                 )
 
@@ -299,16 +300,16 @@ def _positions(scores: Sequence[int]) -> str:
     return f"{queries} positions" + (f" to {keys}" if keys != queries else "")
 
 
-def _shared_heads(model: _DecomposedModel) -> Iterator[str]:
-    if model.kernels_ending("repeat_kv"):
-        yield "each head of keys and values repeated for several of the queries"
+_PREPARATIONS = {
+    "repeat_kv": "each head of keys and values repeated for several of the queries",
+    "rope": "rotary positions",
+    "relative_position_bias": "a relative position bias",
+}
+"""Kernels of which one is enough for a clause, and the clause."""
 
 
-def _position_encodings(model: _DecomposedModel) -> Iterator[str]:
-    if model.kernels_ending("rope"):
-        yield "rotary positions"
-    if model.kernels_ending("relative_position_bias"):
-        yield "a relative position bias"
+def _preparations(model: _DecomposedModel) -> Iterator[str]:
+    yield from (text for name, text in _PREPARATIONS.items() if model.kernels_ending(name))
 
 
 def _experts(model: _DecomposedModel) -> Iterator[str]:
@@ -390,24 +391,21 @@ def _resolutions(model: _DecomposedModel) -> Iterator[str]:
         else:
             stages.append((shape[2:], shape[1]))
     if 1 < len(stages) <= 12:
-        stage_text = " → ".join(f"{_join_sizes(sizes)} ({channels})" for sizes, channels in stages)
+        stage_text = " → ".join(
+            f"{join_dimensions(sizes)} ({channels})" for sizes, channels in stages
+        )
         yield f"resolution (most channels) {stage_text}"
 
 
 def _window(sizes: Sequence[int]) -> str:
-    return _join_sizes(sizes) if len(sizes) > 1 else f"width {sizes[0]}"
-
-
-def _join_sizes(sizes: Iterable[object]) -> str:
-    return "x".join(map(str, sizes))
+    return join_dimensions(sizes) if len(sizes) > 1 else f"width {sizes[0]}"
 
 
 _CLAUSES: tuple[Callable[[_DecomposedModel], Iterator[str]], ...] = (
     _embeddings,
     _patches,
     _attentions,
-    _shared_heads,
-    _position_encodings,
+    _preparations,
     _experts,
     _recurrence,
     _widths,

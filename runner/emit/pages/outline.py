@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from runner.tree.dimensions import DTYPE_CODES
+from runner.tree.dimensions import DTYPE_CODES, join_dimensions
 from runner.tree.document import Node, Tree
 from runner.tree.repetition import find_repetitions
 
@@ -265,8 +265,9 @@ def _tensor_texts(
 def shape_range(shapes: Sequence[Sequence[int]]) -> str:
     """Return shapes as one text, with the range of each dimension: `4x(64…992)x56x56`."""
     if len({len(shape) for shape in shapes}) > 1:
-        return f"{_join_sizes(shapes[0])}…{_join_sizes(shapes[-1])}"
-    return _join_sizes([_size_range(lengths) for lengths in zip(*shapes, strict=True)])
+        first, last = (join_dimensions(shape) or "scalar" for shape in (shapes[0], shapes[-1]))
+        return f"{first}…{last}"
+    return join_dimensions(map(_size_range, zip(*shapes, strict=True))) or "scalar"
 
 
 def _size_range(lengths: Sequence[int]) -> str:
@@ -274,10 +275,6 @@ def _size_range(lengths: Sequence[int]) -> str:
     if low == high:
         return str(low)
     return f"({low}…{high})" if lengths[0] <= lengths[-1] else f"({high}…{low})"
-
-
-def _join_sizes(dimensions: Sequence[object]) -> str:
-    return "x".join(map(str, dimensions)) or "scalar"
 
 
 def _count_repetitions(texts: Sequence[str]) -> str:

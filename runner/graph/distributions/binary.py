@@ -19,19 +19,12 @@ from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Arg, Operation
 
 
-def _add(values: Values, op: Operation) -> Distribution:
-    return _sum(values, op, 1.0)
-
-
-def _sub(values: Values, op: Operation) -> Distribution:
-    return _sum(values, op, -1.0)
-
-
 def _rsub(values: Values, op: Operation) -> Distribution:
     return add(values.distribution(op.args[1]), values.distribution(op.args[0]).scale(-1.0))
 
 
-def _sum(values: Values, op: Operation, sign: float) -> Distribution:
+def _sum(values: Values, op: Operation) -> Distribution:
+    sign = -1.0 if op.name.startswith("sub") else 1.0
     a, b = values.distribution(op.args[0]), values.distribution(op.args[1])
     if op.args[0] == op.args[1]:
         return a.scale(1.0 + sign)
@@ -66,13 +59,11 @@ def _div(values: Values, op: Operation) -> Distribution:
 
 
 def _masked_fill(values: Values, op: Operation) -> Distribution:
-    x, mask, value = op.args[0], op.args[1], op.args[2]
-    return _select(values, mask, value, x)
+    return _select(values, op.args[1], op.args[2], op.args[0])
 
 
 def _select_elements(values: Values, op: Operation) -> Distribution:
-    condition, if_true, if_false = op.args[0], op.args[1], op.args[2]
-    return _select(values, condition, if_true, if_false)
+    return _select(values, op.args[0], op.args[1], op.args[2])
 
 
 def _select(values: Values, mask: Arg, if_true: Arg, if_false: Arg) -> Distribution:
@@ -117,7 +108,7 @@ def _or(values: Values, op: Operation) -> Distribution:
 
 
 BINARY: dict[str, Rule] = {
-    "add": _add, "sub": _sub, "rsub": _rsub, "mul": _mul, "div": _div,
+    "add": _sum, "sub": _sum, "rsub": _rsub, "mul": _mul, "div": _div,
     "where": _select_elements, "masked_fill": _masked_fill,
     "eq": _compare, "ne": _compare, "lt": _compare, "le": _compare, "gt": _compare,
     "ge": _compare, "bitwise_not": _not, "logical_not": _not, "bitwise_and": _and,

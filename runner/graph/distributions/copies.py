@@ -20,10 +20,6 @@ _MAX_PIECES = 4
 """Most tensors of different signs that are drawn one by one and concatenated."""
 
 
-def _keep_distribution(values: Values, op: Operation) -> Distribution:
-    return values.first_distribution(op)
-
-
 def view_distribution(values: Values, op: Operation) -> Distribution:
     """Return the distribution of a view, whose channels may be in another dimension."""
     d = values.first_distribution(op)
@@ -134,6 +130,6 @@ COPIES: dict[str, Rule] = {
             "bfloat16", "double", "type_as", "reflection_pad2d", "replication_pad2d",
             "embedding",
         ),
-        _keep_distribution,
+        Values.first_distribution,
     ),
 }  # fmt: skip

@@ -59,7 +59,6 @@ def apply_pointwise(d: Distribution, function: Callable[[float], float]) -> Dist
         high=highest,
         zeros=zeros,
         infinite=infinite,
-        structured=d.structured,
     )
 
 

@@ -92,7 +92,7 @@ def _maximum(values: Values, op: Operation) -> Distribution:
         [max(min(mean + between * c + within * x, d.high), d.low) for x in nodes] for c in NODES
     ]
     flat = [v for row in maxima for v in row]
-    result = replace(
+    return replace(
         d,
         mean=sum(flat) / len(flat),
         square=sum(v * v for v in flat) / len(flat),
@@ -100,7 +100,6 @@ def _maximum(values: Values, op: Operation) -> Distribution:
         zeros=sum(v == 0 for v in flat) / len(flat) if d.zeros else 0.0,
         structured=False,
     )
-    return result
 
 
 def spreads_before_relu(d: Distribution) -> tuple[float, float, float]:

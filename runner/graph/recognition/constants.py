@@ -166,7 +166,7 @@ def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str 
     spec = flow.graph.values[operations[-1].outputs[0]]
     readers = _reader_names(cone, flow)
     if {"sin", "cos"} <= names or "polar" in names:
-        has_several_results = len(_results_of(cone, flow)) > 1
+        has_several_results = len(flow.results(cone)) > 1
         if has_several_results and (readers - _ATTENTION) & CONTRACTION:
             return "fourier_basis"
         is_table = has_several_results or not readers <= {"add", "add_", "linear", "addmm"}
@@ -200,7 +200,7 @@ def _authors_name(cone: set[int], flow: Flow) -> str | None:
     scopes -= {call for op in _varying_operations(flow) for call in _module_calls(op)}
     if modules := [call for call in scopes if not call[-1].builtin]:
         return snake_case(min(modules, key=len)[-1].cls)
-    results = [flow.producer[name] for name in _results_of(cone, flow)]
+    results = [flow.producer[name] for name in flow.results(cone)]
     result = flow.operations[max(results, default=max(cone))]
     if result.origin is None:
         return None
@@ -281,16 +281,6 @@ def _comes_from_positions(arg: Arg, flow: Flow) -> bool:
             return True
         waiting += flow.operations[index].refs()
     return False
-
-
-def _results_of(cone: set[int], flow: Flow) -> list[str]:
-    """Return the values of a constant that others read."""
-    return [
-        name
-        for i in sorted(cone)
-        for name in flow.operations[i].outputs
-        if any(user not in cone for user in flow.consumers.get(name, ())) or name in flow.returned
-    ]
 
 
 def _reader_names(cone: set[int], flow: Flow) -> set[str]:

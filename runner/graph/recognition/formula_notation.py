@@ -110,7 +110,7 @@ def _members(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
 
 
 def _scatter(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
-    """Read a call as scatter(base, indices, source)."""
+    """Read a call as scatter(base, indices, source), or index_add(base, indices, source)."""
     return (op.args[0], op.args[2], op.args[3]) if len(op.args) > 3 else None
 
 
@@ -128,11 +128,6 @@ def _rows(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
         return (op.args[0], op.args[2])
     indices = op.args[1] if isinstance(op.args[1], tuple) else ()
     return (op.args[0], indices[0]) if len(indices) == 1 else None
-
-
-def _index_add(op: Operation, spec: TensorSpec) -> tuple[Arg, ...]:
-    """Read a call as index_add(base, indices, source)."""
-    return (op.args[0], op.args[2], op.args[3])
 
 
 def _index_put(op: Operation, spec: TensorSpec) -> tuple[Arg, ...] | None:
@@ -182,7 +177,7 @@ FUNCTIONS: dict[str, FormulaFunction] = {
     "scatter": FormulaFunction({"scatter": 0}, _scatter),
     "gather": FormulaFunction({"gather": 0, "index": 0}, _gather, through_views=True),
     "rows": FormulaFunction({"index": 0, "index_select": 0}, _rows),
-    "index_add": FormulaFunction({"index_add": 0}, _index_add),
+    "index_add": FormulaFunction({"index_add": 0}, _scatter),
     "index_put": FormulaFunction({"index_put": 0}, _index_put),
     "embedding": FormulaFunction({"embedding": 0}, _first_two),
     "cosine_similarity": FormulaFunction({"cosine_similarity": 0}, _first_two),

@@ -1,11 +1,13 @@
 """Finds the places where a program spells one of the formulas."""
 
 import ast
+import copy
 import functools
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Ref, Scope
@@ -294,34 +296,21 @@ def expand_calls(formula: str) -> list[str]:
 def _replace_calls(tree: ast.expr, function: str, formula: ast.expr) -> ast.expr:
     """Return an expression with each call of a function replaced by a formula of its arguments."""
 
-    def rewrite(node: ast.expr) -> ast.expr | None:
-        if not isinstance(node, ast.Call) or called_function(node) != function:
-            return None
-        arguments = dict(zip(("x", "y"), node.args, strict=False))
-        return _rewrite_expression(
-            formula, lambda n: arguments.get(n.id) if isinstance(n, ast.Name) else None
-        )
+    class Arguments(ast.NodeTransformer):
+        def __init__(self, arguments: Sequence[ast.expr]) -> None:
+            self.arguments = dict(zip(("x", "y"), arguments, strict=False))
 
-    return _rewrite_expression(tree, rewrite)
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return self.arguments.get(node.id, node)
 
+    class Calls(ast.NodeTransformer):
+        def visit_Call(self, node: ast.Call) -> Any:
+            if called_function(node) != function:
+                return self.generic_visit(node)
+            return Arguments(node.args).visit(copy.deepcopy(formula))
 
-def _rewrite_expression(node: ast.expr, rewrite: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
-    """Return an expression with parts replaced by `rewrite`; it returns None to keep a part."""
-    replacement = rewrite(node)
-    if replacement is not None:
-        return replacement
-    rewrite_inner = functools.partial(_rewrite_expression, rewrite=rewrite)
-    if isinstance(node, ast.BinOp):
-        return ast.BinOp(rewrite_inner(node.left), node.op, rewrite_inner(node.right))
-    if isinstance(node, ast.UnaryOp):
-        return ast.UnaryOp(node.op, rewrite_inner(node.operand))
-    if isinstance(node, ast.Compare):
-        return ast.Compare(
-            rewrite_inner(node.left), node.ops, [rewrite_inner(c) for c in node.comparators]
-        )
-    if isinstance(node, ast.Call):
-        return ast.Call(node.func, [rewrite_inner(a) for a in node.args], [])
-    return node
+    replaced: ast.expr = Calls().visit(copy.deepcopy(tree))
+    return replaced
 
 
 def _function_names(formula: str) -> list[str]:

@@ -121,13 +121,7 @@ class Grouping:
 
     def results(self, members: Collection[int]) -> set[str]:
         """Return the values of some operations that others read, or that the model returns."""
-        return {name for i in members for name in self._values_read_outside(i, members)}
-
-    def _values_read_outside(self, index: int, members: Collection[int]) -> Iterator[str]:
-        for name in self.flow.operations[index].outputs:
-            readers = self.flow.consumers.get(name, ())
-            if name in self.flow.returned or any(i not in members for i in readers):
-                yield name
+        return set(self.flow.results(members))
 
     def add_remaining_operations(self) -> None:
         """Make a kernel of every remaining operation that computes; constants come later."""

@@ -239,8 +239,10 @@ class Unifier:
         if function.takes_list and len(node.args) != len(arguments):
             return
         partial = partial.with_operations(*producer.path)
-        if len(node.args) > 1 and spec is not None and _is_name(node.args[-1], DIMENSIONS):
-            partial = partial if partial.value(_SHAPE) else _bind_shape(partial, spec.shape)
+        last = node.args[-1] if len(node.args) > 1 else None
+        names_dimensions = isinstance(last, ast.Name) and last.id == DIMENSIONS
+        if names_dimensions and spec is not None and not partial.value(_SHAPE):
+            partial = replace(partial, bindings=(*partial.bindings, (_SHAPE, spec.shape)))
         yield from self._match_all(list(zip(node.args, arguments, strict=False)), partial)
         if name == "where" and isinstance(node.args[0], ast.Compare):
             condition, x, y = arguments
@@ -382,14 +384,6 @@ _COMPARISONS = {"gt", "ge", "lt", "le"}
 def _is_specific(parts: Terms) -> bool:
     """Return whether a part is more than a name; a name alone matches any tensor."""
     return any(not isinstance(node, ast.Name) for node, _ in parts)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _bind_shape(match: Match, shape: tuple[int, ...]) -> Match:
-    return replace(match, bindings=(*match.bindings, (_SHAPE, shape)))
 
 
 @functools.cache

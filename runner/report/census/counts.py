@@ -114,9 +114,6 @@ class Census(Document):
     rows: list[CensusWorkload]
     """Workloads, those with the largest share of the FLOPs first."""
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
-
 
 @dataclass(frozen=True, slots=True)
 class _ModelOrigin:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import Point
 from runner.report.census.counts import Census, CensusPart
+from runner.report.tables import new_table
 
 
 def show_census(census: Census, shown: int, console: Console) -> None:
@@ -20,7 +20,8 @@ def show_census(census: Census, shown: int, console: Console) -> None:
         if len(parts) > shown:
             console.print(f"... and {len(parts) - shown} more; --first and --json have all")
         console.print()
-    table = _table(["workload", "models", "instances", "FLOPs", "bytes"])
+    columns = ["models", "instances", "FLOPs", "bytes"]
+    table = new_table(["workload", *columns], columns)
     for row in sorted(census.rows, key=lambda row: (-row.models, -row.instances))[:shown]:
         table.add_row(
             row.name,
@@ -65,7 +66,8 @@ def describe_curve(points: Sequence[Point]) -> str:
 
 
 def _part_table(title: str, parts: Sequence[CensusPart]) -> Table:
-    table = _table([title, "models", "workloads", "instances", "FLOPs", "bytes"])
+    columns = ["models", "workloads", "instances", "FLOPs", "bytes"]
+    table = new_table([title, *columns], columns)
     for part in parts:
         counts = (part.models, part.workloads, part.instances)
         table.add_row(
@@ -78,10 +80,3 @@ def _part_table(title: str, parts: Sequence[CensusPart]) -> Table:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}%"
-
-
-def _table(columns: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number else "left")
-    return table

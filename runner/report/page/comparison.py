@@ -6,12 +6,13 @@ them are compared.
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from runner.report.catalogue import Catalogue, CatalogueWorkload, Timing
+from runner.report.catalogue import Catalogue, Timing
 from runner.report.diff import compare_trees
 from runner.report.subject import ReportProblem, Subject
+from runner.store.manifest_row import Row
 
 Side = tuple[Subject, Catalogue]
 
@@ -94,8 +95,9 @@ def _compare_problems(first: Subject, second: Subject) -> list[dict[str, Any]]:
     after = {problem.label: problem for problem in second.problems}
     labels = list(dict.fromkeys([*after, *before]))
     pairs = [(before.get(label), after.get(label)) for label in labels]
-    slower = beyond_noise([_pair(pair, _seconds) for pair in pairs], LEAST_SECONDS)
-    larger = beyond_noise([_pair(pair, _memory) for pair in pairs], LEAST_BYTES)
+    seconds = [_pair(pair, lambda row: row.seconds) for pair in pairs]
+    memory = [_pair(pair, lambda row: float(row.peak_memory_bytes or 0)) for pair in pairs]
+    slower, larger = beyond_noise(seconds, LEAST_SECONDS), beyond_noise(memory, LEAST_BYTES)
     return [
         {
             "label": label,
@@ -123,7 +125,7 @@ def _problem_data(problem: ReportProblem | None) -> dict[str, Any] | None:
 
 
 def _pair(
-    pair: tuple[ReportProblem | None, ReportProblem | None], figure: Any
+    pair: tuple[ReportProblem | None, ReportProblem | None], figure: Callable[[Row], float]
 ) -> tuple[float, float] | None:
     """Return a figure of both, where both passed and the second is not the first one's result."""
     a, b = pair
@@ -131,15 +133,7 @@ def _pair(
         return None
     if a.row.result_sha256 and a.row.result_sha256 == b.row.result_sha256:
         return None
-    return figure(a), figure(b)
-
-
-def _seconds(problem: ReportProblem) -> float:
-    return problem.row.seconds
-
-
-def _memory(problem: ReportProblem) -> float:
-    return float(problem.row.peak_memory_bytes or 0)
+    return figure(a.row), figure(b.row)
 
 
 def _compare_trees(a: ReportProblem | None, b: ReportProblem | None) -> dict[str, Any] | None:
@@ -171,25 +165,18 @@ def _compare_times(first: Catalogue, second: Catalogue) -> list[dict[str, Any]] 
     """Return the kernels that both have measured on one device; None if they have not."""
     if first.measured_on is None or first.measured_on != second.measured_on:
         return None
-    before = {(row.mode, row.id): row for row in first.workloads if row.timing}
-    pairs = [
-        (before[key], row)
+    before = {(row.mode, row.id): row.timing for row in first.workloads if row.timing}
+    return [
+        {
+            "name": row.name,
+            "instances": row.instances,
+            "a": earlier.median_s,
+            "b": row.timing.median_s,
+            "beyond": _is_time_beyond_noise(earlier, row.timing),
+        }
         for row in second.workloads
-        if row.timing and (key := (row.mode, row.id)) in before
+        if row.timing and (earlier := before.get((row.mode, row.id)))
     ]
-    return [_time_data(a, b) for a, b in pairs]
-
-
-def _time_data(a: CatalogueWorkload, b: CatalogueWorkload) -> dict[str, Any]:
-    assert a.timing is not None
-    assert b.timing is not None
-    return {
-        "name": b.name,
-        "instances": b.instances,
-        "a": a.timing.median_s,
-        "b": b.timing.median_s,
-        "beyond": _is_time_beyond_noise(a.timing, b.timing),
-    }
 
 
 def _is_time_beyond_noise(a: Timing, b: Timing) -> bool:

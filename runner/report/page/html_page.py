@@ -87,7 +87,9 @@ def render_page(subject: Subject, earlier: Sequence[Subject] = ()) -> str:
         "title": html.escape(f"{subject.title} - kdrun"),
         "styles": "\n".join(_read_asset(name) for name in STYLES),
         "script": "\n".join(_read_asset(name) for name in OWN_SCRIPTS),
-        "licences": html.escape("\n\n".join(map(_read_licence, LIBRARIES))),
+        "licences": html.escape(
+            "\n\n".join(f"{n}\n\n{_read_asset(f'vendor/{n}.LICENSE')}" for n in LIBRARIES)
+        ),
         "blocks": "\n".join(packed),
     }
     page = _read_asset("page.html")
@@ -120,10 +122,6 @@ def _library(name: str) -> str:
 
 def _read_asset(name: str) -> str:
     return (resources.files("runner.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-def _read_licence(name: str) -> str:
-    return f"{name}\n\n{_read_asset(f'vendor/{name}.LICENSE')}"
 
 
 def _block(name: str, packed: str) -> str:

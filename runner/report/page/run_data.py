@@ -6,6 +6,7 @@ from typing import Any
 
 from runner import __version__
 from runner.report.catalogue import (
+    MEASURE_NAMES,
     Catalogue,
     CatalogueWorkload,
     Measure,
@@ -18,7 +19,6 @@ from runner.store.manifest import Manifest
 from runner.tree.document import ROOT, Node
 
 CURVE_POINTS = 400
-MEASURE_NAMES = {"flops": "FLOPs", "bytes": "bytes moved", "time": "time"}
 
 Times = Mapping[str, Mapping[str, Timing]]
 """Measured time of each kernel, by the label of the problem and the path in it."""

@@ -42,11 +42,7 @@ ACTIVATIONS = (
         "x / (1 + exp(-weight * x))",
     )),
     ("mish", ("x * tanh(softplus(x))",)),  # Misra, 2019
-    ("hardswish", (  # Howard et al., 2019
-        "x * hardsigmoid(x)",
-        "x * clamp(x + 3, 0, 6) / 6",
-        "x * (clamp(x + 3, 0, 6) / 6)",
-    )),
+    ("hardswish", ("x * hardsigmoid(x)",)),  # Howard et al., 2019
     ("hardsigmoid", (
         "clamp(x + 3, 0, 6) / 6",
         "clamp(x / 6 + 0.5, 0, 1)",

@@ -8,8 +8,6 @@ NORMALIZATIONS = (
         "(x - running_mean) / sqrt(running_var [+ eps]) [* weight] [+ bias]",
         "x * (weight / sqrt(running_var [+ eps]))"
         " + (bias - running_mean * (weight / sqrt(running_var [+ eps])))",
-        "x * (weight / sqrt(running_var [+ eps]))"
-        " + (bias - running_mean * weight / sqrt(running_var [+ eps]))",
     )),
     ("group_norm", (  # Wu and He, 2018
         "view((view(x) - mean(view(x), d)) / sqrt(var(view(x), d) [+ eps])) * weight + bias",
