@@ -35,7 +35,11 @@ from torch._subclasses.fake_tensor import (
 from torch._subclasses.fake_tensor import FakeTensorMode as _FakeTensorMode
 from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.proxy import TracerBase
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    is_traceable_wrapper_subclass,
+)
 from torch.utils._pytree import (
     SUPPORTED_NODES,
     GetAttrKey,
@@ -152,6 +156,49 @@ def storage_of(tensor: torch.Tensor) -> int:
     if tensor.layout is not torch.strided:
         return int(tensor._cdata)
     return int(tensor.untyped_storage()._cdata)
+
+
+def plain_tensors_in(name: str, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the plain tensors that a weight consists of, by their names in the model.
+
+    A quantised weight is a tensor subclass around the integers and their scales. They are called
+    as torch.export reads them: `fc.weight.qdata` and `fc.weight.scale`. Most weights are one plain
+    tensor with the name that they have.
+    """
+    if not is_traceable_wrapper_subclass(tensor):
+        yield name, tensor
+        return
+    attributes, _ = tensor.__tensor_flatten__()
+    for attribute in attributes:
+        yield from plain_tensors_in(f"{name}.{attribute}", getattr(tensor, attribute))
+
+
+def consist_of_plain_tensors(types: Iterable[type]) -> bool:
+    """Return whether one of an operator's tensors consists of plain ones, which it computes with.
+
+    A dispatch mode that returns NotImplemented for such an operator sees the operators on the plain
+    tensors instead.
+    """
+    return any(hasattr(cls, "__tensor_flatten__") for cls in types)
+
+
+def replace_plain_tensors(
+    name: str, tensor: torch.Tensor, replacements: Mapping[str, torch.Tensor]
+) -> torch.Tensor:
+    """Return a weight made of other plain tensors, which `plain_tensors_in` would name so."""
+    if not is_traceable_wrapper_subclass(tensor):
+        return replacements[name]
+    attributes, context = tensor.__tensor_flatten__()
+    inner = {
+        attribute: replace_plain_tensors(
+            f"{name}.{attribute}", getattr(tensor, attribute), replacements
+        )
+        for attribute in attributes
+    }
+    rebuilt: torch.Tensor = type(tensor).__tensor_unflatten__(
+        inner, context, tensor.size(), tensor.stride()
+    )
+    return rebuilt
 
 
 @functools.lru_cache(maxsize=4096)

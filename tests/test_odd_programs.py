@@ -549,6 +549,37 @@ ODD: dict[str, dict[str, str]] = {
         "    x = torch.zeros_like(x).index_add(0, edges[1], layer(x)[edges[0]]).relu()\n"
         "return x",
     },
+    "quantised weights of a tensor subclass": {
+        "before": """
+        class Quantised(torch.Tensor):
+            @staticmethod
+            def __new__(cls, integers, scale):
+                return torch.Tensor._make_wrapper_subclass(cls, integers.shape, dtype=scale.dtype)
+
+            def __init__(self, integers, scale):
+                self.integers, self.scale = integers, scale
+
+            def __tensor_flatten__(self):
+                return ["integers", "scale"], None
+
+            @classmethod
+            def __tensor_unflatten__(cls, plain, context, size, stride):
+                return cls(plain["integers"], plain["scale"])
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                if func is torch.ops.aten.detach.default:
+                    return cls(args[0].integers, args[0].scale)
+                args = [a.integers * a.scale if isinstance(a, cls) else a for a in args]
+                return func(*args, **(kwargs or {}))
+        """,
+        "init": "self.fc, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)\n"
+        "weight = self.fc.weight.detach()\n"
+        "scale = weight.abs().amax(1, keepdim=True) / 127\n"
+        "integers = torch.round(weight / scale).to(torch.int8)\n"
+        "self.fc.weight = nn.Parameter(Quantised(integers, scale), requires_grad=False)",
+        "forward": "return self.norm(torch.tanh(self.fc(x)))",
+    },
 }
 
 
@@ -593,6 +624,7 @@ def test_it_passes_every_gate(tmp_path: Path, what: str) -> None:
         "vmap",
         "numbers of 8 bits",
         "experts that take their tokens",
+        "quantised weights of a tensor subclass",
     ],
 )
 def test_it_passes_as_a_strangers_directory(tmp_path: Path, what: str) -> None:

@@ -260,7 +260,18 @@ def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
         for name, tensor in named_tensors(value, place, known)
     }
     parameters = dict(model.named_parameters(remove_duplicate=False))
-    return attributes | parameters | dict(model.named_buffers(remove_duplicate=False))
+    registered = parameters | dict(model.named_buffers(remove_duplicate=False))
+    plain_ones = (item for pair in registered.items() for item in plain_tensors(*pair))
+    return attributes | dict(plain_ones)
+
+
+def plain_tensors(name: str, tensor: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """A weight; of a quantised one, the plain tensors that it consists of."""
+    if not hasattr(tensor, "__tensor_flatten__"):
+        yield name, tensor
+        return
+    for attribute in tensor.__tensor_flatten__()[0]:
+        yield from plain_tensors(f"{name}.{attribute}", getattr(tensor, attribute))
 
 
 def named_tensors(

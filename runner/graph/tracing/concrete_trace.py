@@ -24,6 +24,8 @@ from runner.torch_internals import (
     concrete_tracer,
     follow_tensor_subclasses,
     observe_trace_values,
+    plain_tensors_in,
+    replace_plain_tensors,
     running_tracer,
     tree_flatten,
     tree_unflatten,
@@ -52,9 +54,14 @@ def trace_below_autograd(built: BuiltProblem) -> TracedProgram:
 def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
     from torch.func import functional_call
 
-    states = {
+    weights = {
         **dict(built.model.named_parameters(remove_duplicate=False)),
         **dict(built.model.named_buffers(remove_duplicate=False)),
+    }
+    states = {
+        name: plain
+        for path, weight in weights.items()
+        for name, plain in plain_tensors_in(path, weight)
     }
     flat, spec = tree_flatten((built.args, built.kwargs))
     positions = [i for i, leaf in enumerate(flat) if isinstance(leaf, torch.Tensor)]
@@ -71,9 +78,10 @@ def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
             _record_small_values(),
             read_recorder,
         ):
+            plain_tensors = dict(zip(states, state_values, strict=True))
             out = functional_call(
                 built.model,
-                dict(zip(states, state_values, strict=True)),
+                {n: replace_plain_tensors(n, w, plain_tensors) for n, w in weights.items()},
                 args,
                 kwargs,
                 tie_weights=False,
@@ -85,8 +93,8 @@ def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
     tracer = concrete_tracer(run, pre_dispatch=pre_dispatch)
     with keep_authors_frames(built.model), follow_tensor_subclasses():
         # torch.matmul takes another path for a weight that requires a gradient.
-        weights = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
-        module = tracer(weights, [flat[i] for i in positions])
+        copies = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
+        module = tracer(copies, [flat[i] for i in positions])
     names = _argument_names(built)
     placeholders: list[tuple[str, str, Any]] = []
     parameters = dict(built.model.named_parameters(remove_duplicate=False))

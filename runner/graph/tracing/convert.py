@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -60,6 +61,7 @@ from runner.torch_internals import (
     HigherOrderOperator,
     OpOverload,
     overload_of,
+    plain_tensors_in,
     schema,
     storage_of,
     tree_flatten,
@@ -82,7 +84,16 @@ _DATA_ASSIGNMENT = "_has_compatible_shallow_copy_type"
 # Functions that change a mode and compute nothing.
 _SWITCHES = {"_set_grad_enabled", "lazy_load_decompositions"}
 _INLINED_SUBGRAPHS = {"wrap_with_set_grad_enabled", "wrap_with_autocast"}
+_SUBCLASS_READS = {torch.ops.export.access_subclass_inner_tensor.default}
+"""Operators by which a program reads the plain tensors in a weight of a tensor subclass."""
 _CONTAINERS = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSubclass:
+    """A weight of a tensor subclass, such as a quantised one: the program reads what is in it."""
+
+    path: str
 
 
 def convert(
@@ -92,10 +103,15 @@ def convert(
     inputs: list[Input] = []
     states: dict[str, State] = {}
     values: dict[str, TensorSpec] = {}
-    node_values: dict[FxNode, Arg] = {}
-    state_tensors = {
+    node_values: dict[FxNode, Any] = {}
+    weight_tensors = {
         **dict(built.model.named_parameters(remove_duplicate=False)),
         **dict(built.model.named_buffers(remove_duplicate=False)),
+    }
+    state_tensors = {
+        name: plain
+        for path, tensor in weight_tensors.items()
+        for name, plain in plain_tensors_in(path, tensor)
     }
     input_tensors: dict[str, torch.Tensor] = {}
     weights: dict[object, str] = {}
@@ -107,6 +123,9 @@ def convert(
     for node, (role, path, value) in zip(nodes, traced.placeholders, strict=True):
         if role == "value":
             node_values[node] = _literal_or_text(value)
+            continue
+        if role in {"parameter", "buffer"} and path not in state_tensors:
+            node_values[node] = TensorSubclass(path)
             continue
         node_values[node] = Ref(node.name)
         tensor = value if role in {"input", "constant"} else state_tensors[path]
@@ -131,12 +150,20 @@ def convert(
                 "parameter" if role == "parameter" else "buffer",
                 recipe,
                 tensor_literal(tensor) if role == "buffer" and recipe is None else None,
-                in_checkpoint=not _is_left_out(built.model, path),
+                in_checkpoint=path not in weight_tensors or not _is_left_out(built.model, path),
                 requires_grad=tensor.requires_grad,
                 ones=count_ones(tensor),
             )
     writer = _GraphWriter(
-        str(problem.path), built.model, traced, node_values, states, values, built, weights
+        str(problem.path),
+        built.model,
+        traced,
+        node_values,
+        states,
+        values,
+        built,
+        weights,
+        state_tensors,
     )
     output = writer.write(traced.graph)
     name_literals(states, writer.operations, writer.varying)
@@ -225,11 +252,12 @@ class _GraphWriter:
         file: str,
         model: torch.nn.Module,
         traced: TracedProgram,
-        node_values: dict[FxNode, Arg],
+        node_values: dict[FxNode, Any],
         states: dict[str, State],
         values: dict[str, TensorSpec],
         built: BuiltProblem,
         weights: dict[object, str],
+        state_tensors: Mapping[str, torch.Tensor],
     ) -> None:
         self.file, self.model, self.module, self.node_values = (
             file,
@@ -239,7 +267,7 @@ class _GraphWriter:
         )
         self.placement, self.follows_all = traced.placement, traced.follows_all
         self.states, self.values, self.built = states, values, built
-        self.weights = weights
+        self.weights, self.state_tensors = weights, state_tensors
         self.operations: list[Operation] = []
         self.specialisations: list[str] = []
         self.observed_values: dict[str, str] = {}
@@ -292,6 +320,8 @@ class _GraphWriter:
                     "forward() switches autocast on", "cast where it would, with .to()"
                 )
             self._inline_subgraph(node, module, prefix)
+        elif target in _SUBCLASS_READS:
+            self._convert_subclass_read(node)
         elif target in _NUMBER_READS:
             self._convert_number_read(node)
         elif (
@@ -307,6 +337,28 @@ class _GraphWriter:
             self.node_values[node] = None
         else:
             raise CaptureRefusal(f"forward() calls {getattr(target, '__name__', target)}")
+
+    def _convert_subclass_read(self, node: FxNode) -> None:
+        """Convert a read of a plain tensor in a weight to a weight of the model."""
+        subclass = self.node_values[node.args[0]]  # type: ignore[index]
+        path = f"{subclass.path}.{node.args[1]}"
+        if path not in self.state_tensors:
+            self.node_values[node] = TensorSubclass(path)
+            return
+        tensor = self.state_tensors[path]
+        name = self.weights.setdefault(_memory_key(tensor), node.name)
+        self.node_values[node] = Ref(name)
+        if name in self.states:
+            return
+        self.values[name] = spec_of(tensor)
+        self.states[name] = State(
+            path,
+            "buffer",
+            self.built.model_recorder.recipe(tensor),
+            requires_grad=False,
+            ones=count_ones(tensor),
+        )
+        self.varying.add(name)
 
     def _convert_number_read(self, node: FxNode) -> None:
         """Convert a read of a number: an argument of operations, or a decision of Python code."""
@@ -483,7 +535,13 @@ class _GraphWriter:
 
     def _convert_argument(self, value: Any) -> Arg:
         if isinstance(value, FxNode):
-            return self.node_values[value]
+            converted: Arg | TensorSubclass = self.node_values[value]
+            if isinstance(converted, TensorSubclass):
+                raise CaptureRefusal(
+                    f"forward() computes with {converted.path}, which is no plain tensor",
+                    "compute with the tensors that it consists of",
+                )
+            return converted
         if isinstance(value, (list, tuple)):
             return tuple(self._convert_argument(item) for item in value)
         return literal_of(value)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import torch
 from torch import nn
 
-from runner.torch_internals import storage_of
+from runner.torch_internals import plain_tensors_in, storage_of
 
 Weights: TypeAlias = dict[str, torch.Tensor]
 
@@ -37,11 +37,18 @@ class WeightTable:
 def weights_of(model: nn.Module) -> Weights:
     """Return parameters and buffers by all of their names.
 
-    Two kinds of buffers are left out: empty ones that no checkpoint holds, which only tell the
-    model's device, and sparse ones, since a model whose forward reads one is refused.
+    A weight of a tensor subclass is replaced by the plain tensors in it. Two kinds of buffers are
+    left out: empty ones that no checkpoint holds, which only tell the model's device, and sparse
+    ones, since a model whose forward reads one is refused.
     """
-    by_name: Weights = dict(model.named_parameters(remove_duplicate=False))
-    by_name.update(model.named_buffers(remove_duplicate=False))
+    by_name: Weights = {
+        name: plain
+        for weight_name, weight in chain(
+            model.named_parameters(remove_duplicate=False),
+            model.named_buffers(remove_duplicate=False),
+        )
+        for name, plain in plain_tensors_in(weight_name, weight)
+    }
     anchors = {
         f"{path}.{name}" if path else name
         for path, module in model.named_modules(remove_duplicate=False)

@@ -28,6 +28,7 @@ from runner.problems import to_plain_containers
 from runner.torch_internals import (
     DisableTorchFunction,
     TorchDispatchMode,
+    consist_of_plain_tensors,
     storage_key,
     without_modes,
 )
@@ -326,6 +327,8 @@ class _OperationMode(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if consist_of_plain_tensors(types):
+            return NotImplemented
         return self._recorder.record_operation(func, args, kwargs or {})
 
 

@@ -26,7 +26,7 @@ from torch import nn
 from runner.errors import MissingError
 from runner.problems import LoadedProblem, load_problem, read_problem, to_plain_containers
 from runner.problems.simulated_device import simulated_device
-from runner.torch_internals import FakeTensorMode
+from runner.torch_internals import FakeTensorMode, plain_tensors_in
 from runner.verify.findings import Findings
 from runner.verify.gates.device import DeviceGate
 from runner.verify.gates.self_test import (
@@ -294,8 +294,14 @@ class Worker:
             for name, tensor in named(remove_duplicate=False):
                 path, _, leaf = name.rpartition(".")
                 is_persistent = leaf not in model.get_submodule(path)._non_persistent_buffers_set
-                if tensor.layout is torch.strided:
-                    weights.append((kind, [name], is_persistent, _index_tensor(tensor, tensors)))
+                for plain_name, plain in plain_tensors_in(name, tensor):
+                    if plain.layout is not torch.strided:
+                        continue
+                    if plain is tensor:
+                        weights.append((kind, [name], is_persistent, _index_tensor(plain, tensors)))
+                    else:  # it is in a weight of a tensor subclass
+                        keys = list(self._tensor_keys(model, plain_name))
+                        weights.append(("plain", keys, True, _index_tensor(plain, tensors)))
         for name, tensor in plain_tensors(model).items():
             if tensor.layout is torch.strided:
                 keys = list(self._tensor_keys(model, name))

@@ -16,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from runner.torch_internals import (
     TorchDispatchMode,
+    consist_of_plain_tensors,
     is_composite,
     name_of,
     storage_key,
@@ -204,6 +205,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
+        if consist_of_plain_tensors(types):
+            return NotImplemented
         kwargs = kwargs or {}
         if is_composite(func):  # under inference_mode a composite arrives whole
             with self:
