@@ -580,6 +580,18 @@ ODD: dict[str, dict[str, str]] = {
         "self.fc.weight = nn.Parameter(Quantised(integers, scale), requires_grad=False)",
         "forward": "return self.norm(torch.tanh(self.fc(x)))",
     },
+    "a state that forward resets, updates and returns": {
+        "init": "self.fc = nn.Linear(16, 16)\n"
+        "self.register_buffer('voltage', torch.zeros(4, 16))\n"
+        "self.register_buffer('spikes', torch.zeros(4, 16))\n"
+        "self.register_buffer('rest', torch.tensor(-0.5))",
+        "forward": "self.voltage.fill_(self.rest)\nself.spikes.zero_()\n"
+        "for _ in range(3):\n"
+        "    self.voltage.mul_(0.9).add_(self.fc(x) + self.spikes)\n"
+        "    self.spikes = (self.voltage >= 0.2).float()\n"
+        "    self.voltage.masked_fill_(self.spikes.bool(), -0.5)\n"
+        "return self.voltage",
+    },
 }
 
 
@@ -625,6 +637,7 @@ def test_it_passes_every_gate(tmp_path: Path, what: str) -> None:
         "numbers of 8 bits",
         "experts that take their tokens",
         "quantised weights of a tensor subclass",
+        "a state that forward resets, updates and returns",
     ],
 )
 def test_it_passes_as_a_strangers_directory(tmp_path: Path, what: str) -> None:

@@ -52,7 +52,8 @@ class Event:
     constant: bool
     """Whether it computes nothing from an input or a weight.
 
-    Its result depends on neither, or it moves a tensor to another device.
+    Its result depends on neither, it moves a tensor to another device, or it gives all elements of
+    a tensor one number.
     """
     line: str
     """Line of the program that called it, `file:line`."""
@@ -66,6 +67,8 @@ class Event:
     """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
     code: int | None = None
     """Hash of the operation and of all that its operands come from, if it has one."""
+    overwrites: frozenset[int] = frozenset()
+    """Numbers of the storages of which it replaces every element, and reads none."""
     uncertain: bool = False
     """Whether an equal program without writes may have another hash here."""
     in_place: bool = False
@@ -386,6 +389,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 caller is None or self._innermost_frame() is not caller
             ):
                 self._record_parent_fault(f"computes {name} in the place of {component}", None)
+        changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
+        fills_all = name in COPIES | FILLS and not any(map(is_part, changed_tensors))
         sources = reads - writes if name in COPIES | FILLS else reads
         random = torch.Tag.nondeterministic_seeded in func.tags
         constant = not random and sources <= self._constant_storages
@@ -406,7 +411,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             is_nested = False
         written_storages = writes | numbers
         if constant:
-            self._constant_storages |= written_storages - reads
+            self._constant_storages |= written_storages if fills_all else written_storages - reads
         else:
             self._constant_storages -= written_storages
         self._known_storages |= written_storages
@@ -414,9 +419,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         code, is_uncertain = self._origins.record(
             name, bound, before, operation, list(map(self._storage_number, outputs)), random=random
         )
-        # A copy or a fill into a tensor that depends on an input stays part of that tensor.
+        # A copy or a fill into a part of a tensor that depends on an input stays part of it.
         is_live = bool((reads | writes) - self._constant_storages) or random
-        changed_tensors = [t for argument in bound if argument.is_written for t in argument.tensors]
+        # A program without writes expands the number, which moves no data.
+        is_broadcast = name in FILLS and fills_all
         into_part = name not in COPIES | FILLS and any(map(is_part, changed_tensors))
         into_strided = name.endswith("_") and any(not t.is_contiguous() for t in changed_tensors)
         self.trace.events.append(
@@ -424,13 +430,14 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 operation,
                 frozenset(reads),
                 frozenset(written_storages),
-                not is_live or is_nested or is_move,
+                not is_live or is_nested or is_move or is_broadcast,
                 line,
                 component,
                 Watch.calls,
                 into_part,
                 into_strided,
                 code,
+                frozenset(writes) if fills_all else frozenset(),
                 is_uncertain,
                 bool(writes),
                 bool(self._open_inputs) and not writes.isdisjoint(self._open_inputs[-1]),
@@ -523,13 +530,17 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def find_reaching_events(
     events: list[Event], outputs: frozenset[int]
 ) -> tuple[list[bool], set[int]]:
-    """Return for each event whether it reaches the outputs, and the storages that do."""
+    """Return for each event whether it reaches the outputs, and the storages that do.
+
+    What a storage held before an event that replaces all of it does not reach them.
+    """
     needed_storages = set(outputs)
     reaches_output = []
     for event in reversed(events):
         is_used = bool(event.writes & needed_storages)
         if is_used:
-            needed_storages |= event.reads
+            needed_storages -= event.overwrites
+            needed_storages |= event.reads - event.overwrites
         reaches_output.append(is_used)
     return reaches_output[::-1], needed_storages
 
