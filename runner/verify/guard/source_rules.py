@@ -456,7 +456,8 @@ class _Reading:
             return f"uses {name} = ..."
         binding = self._scopes.definition(root)
         made = self._scopes.parents.get(binding) if binding else None
-        is_made = isinstance(made, ast.Assign) and isinstance(made.value, ast.Call)
+        is_made = isinstance(made, ast.Assign) and self._makes_object(made.value)
+        is_made &= isinstance(node.value, ast.Name)
         if not is_made and not (isinstance(binding, ast.arg) and root.id == "self"):
             return f"uses {ast.unparse(node)} = ..."
         is_own = root.id == "self" and isinstance(node.value, ast.Name)
@@ -464,6 +465,13 @@ class _Reading:
         if name == "forward" or any(callable(getattr(owner, name, None)) for owner in owners):
             return f"replaces nn.Module's {name}"
         return f"uses {ast.unparse(node)} = ..." if name.startswith("_") and not is_own else None
+
+    def _makes_object(self, value: ast.expr) -> bool:
+        """Return whether an expression calls a class of the file, or one that it imports."""
+        if not isinstance(value, ast.Call):
+            return False
+        is_own = isinstance(self._scopes.definition(value.func), ast.ClassDef)
+        return is_own or isinstance(self._names.try_value(value.func), type)
 
     # --- calls and decisions ----------------------------------------------------------------------
 
