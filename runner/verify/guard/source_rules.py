@@ -35,7 +35,6 @@ from runner.verify.guard.allowed_names import (
 )
 from runner.verify.guard.name_scopes import Scopes
 from runner.verify.guard.statement_roles import (
-    DRAWING_FUNCTIONS,
     EXPRESSIONS,
     TEST_FUNCTIONS,
     StatementRoles,
@@ -190,7 +189,7 @@ class _Reading:
             for part in component_code(ast.Module(body, [])):
                 if is_main(part):
                     continue
-                self._draws = self._seeds or getattr(part, "name", "") in DRAWING_FUNCTIONS
+                self._draws = self._seeds or getattr(part, "name", "") == "get_inputs"
                 self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
                 # Names first: `open` says more than the `read` of `open(...).read`.
                 nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))
