@@ -306,7 +306,8 @@ class _Reading:
             return None
         if isinstance(value, ModuleType) and not self._names.is_renaming(node):
             return f"uses {ast.unparse(node)} as a value"
-        if value is torch.Tensor and not self._names_type(node):
+        is_type = value is torch.Tensor or value is torch.device
+        if is_type and not self._names_type(node):
             return f"uses {ast.unparse(node)} as a value"
         if value is functools.wraps and not self._is_decorated_by(parent):
             return "uses functools.wraps as a value"
@@ -479,6 +480,8 @@ class _Reading:
             names = {ast.unparse(node).rpartition(".")[2] for node in ast.walk(call)}
             if kinds := names & {"Parameter", "Buffer"}:
                 return f"decides by {min(kinds)} what it computes"
+        if self._names.try_value(call.func) is torch.device and not self._draws:
+            return "uses torch.device(...) instead of the device of a tensor"
         if self._kernel and isinstance(call.func, ast.Attribute):
             chooses = call.func.attr in {"get", "index", "count", "pop", "setdefault"}
             if chooses and any(map(self._asks_kind, call.args)):

@@ -333,7 +333,7 @@ class Worker:
         simulated_device()
         findings = Findings(lambda gate: None)
         layout = read_layout(self._directory)
-        DeviceGate(self._files, layout, self._runner, findings).judge()
+        DeviceGate(self._files, layout, self._runner, findings, compares_calls=True).judge()
         checks = findings.checks("device")
         return {
             "checks": [[check.component, check.verdict.value, check.reason] for check in checks],
