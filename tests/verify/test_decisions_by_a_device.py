@@ -75,7 +75,10 @@ def test_it_is_caught(attack, tmp_path, judged):
 
 OTHER_CALLS = {
     "one call more": (WRONG, "calls mul(tensor 1, 1.5) on"),
-    "another number": ("return F.leaky_relu(x, 0.5)", "calls leaky_relu(tensor 0, negative_slope, 0.5"),
+    "another number": (
+        "return F.leaky_relu(x, 0.5)",
+        "calls leaky_relu(tensor 0, negative_slope, 0.5",
+    ),
     "no call": ("return x", "calls nothing on"),
 }
 

@@ -17,7 +17,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 
-from runner.torch_internals import TorchDispatchMode, storage_key
+from runner.torch_internals import TorchDispatchMode, schema, storage_key
 from runner.verify.runtime.output_leaves import tensors
 
 _WHOLE_READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
@@ -51,7 +51,7 @@ class DrawnNumbers:
             self.record_reading()
         if not is_drawn and torch.Tag.nondeterministic_seeded not in func.tags:
             return
-        written = arguments if func._schema.is_mutable else []
+        written = arguments if schema(func).is_mutable else []
         for tensor in [*tensors(result), *written]:
             if tensor.layout is torch.strided:
                 storage = tensor.untyped_storage()
