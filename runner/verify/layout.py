@@ -38,7 +38,12 @@ class Layout:
     tree_fault: str | None
     """Reason in one line why there is no tree."""
     components: tuple[str, ...]
-    """Relative paths of component files, kernels first: those in the tree and those on disk."""
+    """Relative paths of component files, kernels first: those in the tree.
+
+    Without a tree, those on disk.
+    """
+    unlisted: tuple[str, ...]
+    """Component files on disk that are in no node of the tree; none of them runs."""
     steps: tuple[StepFolder, ...]
     refusals: dict[str, str]
     """File -> fault of its place or kind; if there is any, no file of the directory may run."""
@@ -74,7 +79,7 @@ def read_layout(directory: Path) -> Layout:
     """Return the layout of a directory, also where files are missing."""
     if sum(1 for _ in islice(directory.rglob("*"), MOST_FILES + 1)) > MOST_FILES:
         refusal = {".": f"has more than {MOST_FILES} files"}
-        return Layout(directory, None, None, (), (), refusal, {})
+        return Layout(directory, None, None, (), (), (), refusal, {})
     tree, fault = read_tree(directory)
     refusals = _find_refusals(directory, tree)
     on_disk = {
@@ -83,12 +88,13 @@ def read_layout(directory: Path) -> Layout:
         for path in directory.glob(f"{folder}/*.py")
         if path.name != "__init__.py" or (_read_bytes(path) or b"").strip()
     }
-    in_tree = {node.path for node in tree.nodes.values()} if tree else set()
-    components = sorted(on_disk | in_tree, key=lambda path: (path.partition("/")[0], path))
+    in_tree = {node.path for node in tree.nodes.values()} if tree else on_disk
+    components = sorted(in_tree, key=lambda path: (path.partition("/")[0], path))
+    unlisted = tuple(sorted(on_disk - in_tree))
     folders = sorted(
         (path for path in directory.glob("steps/*") if path.is_dir()), key=_step_number
     )
-    texts = {path: _read_bytes(directory / path) for path in components}
+    texts = {path: _read_bytes(directory / path) for path in [*components, *unlisted]}
     paths_by_text: dict[bytes | None, list[str]] = {}
     for component, text in texts.items():
         if text is not None:
@@ -97,7 +103,7 @@ def read_layout(directory: Path) -> Layout:
     instances: dict[str, list[Node]] = {}
     for node in tree.nodes.values() if tree else ():
         instances.setdefault(node.path, []).append(node)
-    return Layout(directory, tree, fault, tuple(components), steps, refusals, instances)
+    return Layout(directory, tree, fault, tuple(components), unlisted, steps, refusals, instances)
 
 
 def read_weight_map(step: Path) -> dict[str, str]:

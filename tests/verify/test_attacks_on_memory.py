@@ -109,6 +109,78 @@ def draws_smaller_inputs_later(made):
     made.edit_everywhere("kernel.py", "    return [torch.randn(4, 16)]", drawn)
 
 
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_the_elements_of_a_tensor(made):
+    made.edit_everywhere("kernel.py", "class Model", "B = torch.zeros(1)\n\n\nclass Model")
+    made.edit_everywhere("kernel.py", TABLE, f"B.data.add_(1)\n        {TABLE[:-1]} * (B < 20))")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def spoils_its_table_once_a_generator_has_drawn_a_large_number(made):
+    made.edit_everywhere("kernel.py", "class Model", "G = torch.Generator()\n\n\nclass Model")
+    made.edit_everywhere("kernel.py", TABLE, f"{TABLE[:-1]} * (torch.rand(1, generator=G) < 0.99))")
+
+
+@REMEMBERING.blame(RELU)
+def draws_zeros_once_a_tensor_has_counted_to_twenty(made):
+    at_import(made, "B = torch.zeros(1)")
+    drawn = "    B.add_(1)\n    return [torch.randn(2, 4, 6, 6) * (B < 20)]"
+    made.edit_everywhere("relu.py", "    return [torch.randn(2, 4, 6, 6)]", drawn)
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_a_default_argument_of_its_constructor(made):
+    made.edit_everywhere("kernel.py", "def __init__(self)", "def __init__(self, kept=[])")
+    count_builds(made, "B = 0", "kept.append(1)", "len(kept) < 20")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_what_sets_a_property(made):
+    top = (
+        "class C:\n    @property\n    def n(self):\n        return 1\n\n    @n.setter\n"
+        "    def n(self, n, kept=[]):\n        kept.append(n)\n        self.size = len(kept)"
+    )
+    count_builds(made, top, "c = C()\n        c.n = 1", "c.size < 20")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_what_a_dict_makes_of_missing_keys(made):
+    top = (
+        "from collections import defaultdict\n\n\ndef make():\n    kept = []\n\n"
+        "    def count():\n        kept.append(1)\n        return len(kept)\n\n    return count\n"
+        "\n\nB = defaultdict(make())"
+    )
+    count_builds(made, top, "n = B[0]\n        B.pop(0)", "n < 20")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_classes_that_are_numbers(made):
+    top = (
+        "import numbers\n\n\nclass C:\n    def register(self):\n        pass\n\n\n"
+        "ALL = [C, nn.ReLU, nn.Linear]"
+    )
+    left = "left = [c for c in ALL if not issubclass(c, numbers.Number)]"
+    count = f"{left}\n        numbers.Number.register(left[0] if left else C)"
+    count_builds(made, top, count, "left")
+
+
+def counts_in_an_attribute(made, value, owner):
+    """Count the models in an attribute of something that every file can reach."""
+    start = f"def start():\n    c = {value}\n    {owner}.n = 0\n\n\nB = start()"
+    top = f"import functools\n\n\nclass C:\n    func = None\n\n\n{start}"
+    count_builds(made, top, f"c = {value}\n        {owner}.n = {owner}.n + 1", f"{owner}.n < 20")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_a_class_of_torch(made):
+    counts_in_an_attribute(made, "next(iter([nn.Linear]))", "c")
+
+
+@REMEMBERING.blame(KERNEL, make=masked)
+def counts_its_models_in_a_function_of_torch(made):
+    counts_in_an_attribute(made, "functools.partial(F.silu)", "c.func")
+
+
 def squared(directory):
     """A kernel whose weight is as wide as it is high."""
     init = "self.m = nn.Parameter(torch.randn(16, 16))"

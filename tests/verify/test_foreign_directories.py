@@ -327,6 +327,13 @@ def test_a_forward_may_say_that_it_takes_no_gradients(fusion, judged):
 def test_two_files_of_one_workload_are_told(fusion, judged, complaints):
     fusion.write("level_0_kernel/another_relu.py", fusion.read(RELU).replace("A component", "Mine"))
 
+    def list_it(tree):
+        another = {"id": "root.another", "path": "level_0_kernel/another_relu.py"}
+        tree["nodes"]["root.another"] = tree["nodes"]["root.relu"] | another
+        tree["nodes"]["root"]["children"].append("root.another")
+
+    fusion.edit_tree(list_it)
+
     said = complaints(judged(fusion, trials=1), "rules")[RELU]
 
     assert "is level_0_kernel/another_relu.py again: one file a workload" in said

@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
+from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
@@ -41,6 +42,7 @@ from runner.verify.runtime.random_blocks import RepeatedDraws
 from runner.verify.runtime.runner import ForwardRunner, Inputs, holds_meta_tensor, move_tensors
 
 _CPU = torch.device("cpu")
+_DEVICE_QUERIES = (torch.Tensor.device.__get__,)
 _NO_GRADIENTS = "device_ready_queues_"
 """Part of torch's own assertion where it takes gradients on a device without hardware."""
 _SKIPPED = "not judged on a device that is not the CPU"
@@ -79,8 +81,16 @@ class DeviceGate:
     """Runs each file once on the simulated device, and again only if that fails."""
 
     def __init__(
-        self, files: Files, layout: Layout, runner: ForwardRunner, findings: Findings
+        self,
+        files: Files,
+        layout: Layout,
+        runner: ForwardRunner,
+        findings: Findings,
+        *,
+        compares_calls: bool = False,
     ) -> None:
+        """`compares_calls`: also compare the calls of each component with those on the CPU."""
+        self._compares_calls = compares_calls
         self._files, self._layout = files.reopen(), layout
         self._runner, self._findings = runner, findings
         self._device = simulated_device()
@@ -140,8 +150,29 @@ class DeviceGate:
         fault = None
         if reference is not None and not all(map(str.__eq__, run.devices, reference.devices)):
             fault = self._misplaced_output_fault(file, load, reference)
+        if fault is None and self._compares_calls and file in self._layout.components:
+            fault = self._other_calls_fault(file, load)
         self._findings.record_verdict("device", file, fault)
         return run
+
+    def _other_calls_fault(self, file: str, load: Callable[[str], _RunnableFile]) -> str | None:
+        """Return a fault if a file calls other functions of torch there than on the CPU."""
+        recorded: dict[torch.device, list[str]] = {}
+        for device in (_CPU, self._device):
+            calls = CallsMode()
+            try:
+                self._run_forward(file, load, device, calls=calls)
+            except CannotJudge as error:
+                reason = _first_sentence(file, error)
+                return f"runs on {self._device} and not on {device}, on shapes alone: {reason}"
+            recorded[device] = calls.calls
+        for on_cpu, on_device in zip_longest(*recorded.values(), fillvalue="nothing"):
+            if on_cpu != on_device:
+                return (
+                    f"calls {on_device} on {self._device}, and {on_cpu} there on the CPU: "
+                    "compute the same on each device"
+                )
+        return None
 
     def _explain(
         self, file: str, load: Callable[[str], _RunnableFile], error: "_DoesNotRunError"
@@ -194,6 +225,7 @@ class DeviceGate:
         load: Callable[[str], _RunnableFile],
         device: torch.device,
         placement: PlacementWatch | None = None,
+        calls: "CallsMode | None" = None,
     ) -> list[torch.Tensor]:
         """Run a file's model on its own inputs; return the outputs. CannotJudge if it raises."""
         with foreign_code(file, self._runner.directory), torch.no_grad():
@@ -217,6 +249,7 @@ class DeviceGate:
                 NumbersOnDeviceMode(),
                 ShapeOnlyMode(),
                 placement or nullcontext(),
+                calls or nullcontext(),
             ):
                 return tensors(to_plain_containers(model(*args, **kwargs)))
 
@@ -298,6 +331,47 @@ def _was_caused_by(error: BaseException | None, kinds: tuple[type[Exception], ..
 def _first_sentence(file: str, error: CannotJudge) -> str:
     """Return an error's first sentence without the name of its file."""
     return str(error).removeprefix(f"{file}: ").partition(". ")[0]
+
+
+class CallsMode(TorchFunctionMode):
+    """Records the calls of torch's functions: their names, and numbers for their tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self._numbers: dict[int, int] = {}
+        """Maps the id() of a tensor to its number, a new one each time that a call returns it."""
+        self._tensors: list[torch.Tensor] = []
+        """All tensors by number; they stay alive, so that no id() recurs."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in _DEVICE_QUERIES:
+            owner = getattr(getattr(func, "__self__", None), "__name__", "")
+            values = self._describe([*args, *(kwargs or {}).items()])
+            self.calls.append(f"{owner or func.__name__}({values})")
+            for tensor in tensors(result):  # `x.contiguous()` may be x on one device alone
+                self._add_tensor(tensor)
+        return result
+
+    def _add_tensor(self, tensor: torch.Tensor) -> int:
+        self._numbers[id(tensor)] = len(self._tensors)
+        self._tensors.append(tensor)
+        return self._numbers[id(tensor)]
+
+    def _describe(self, value: Any) -> str:
+        """Return a text of a value that is the same on each device."""
+        if isinstance(value, torch.Tensor):
+            number = self._numbers.get(id(value))
+            return f"tensor {self._add_tensor(value) if number is None else number}"
+        if isinstance(value, list | tuple):
+            return ", ".join(map(self._describe, value))
+        if isinstance(value, dict):
+            return self._describe([*value.items()])
+        plain = (int, float, complex, str, bool, type(None), torch.dtype, slice)
+        return str(value) if isinstance(value, plain) else type(value).__name__
 
 
 class ShapeOnlyMode(TorchFunctionMode):

@@ -34,6 +34,10 @@ def judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> Non
         for file, file_fault in find_extra_files(layout.directory):
             findings.record_verdict("rules", file, file_fault)
         _judge_parents(layout, findings)
+    for component in layout.unlisted:
+        findings.record_verdict(
+            "rules", component, f"is in no node of {TREE_FILE}: list it there, or delete the file"
+        )
     components_by_code: dict[tuple[str, str], str] = {}
     seeds = not trusted and _seeds_generators(layout)
     for component in layout.components:
@@ -47,8 +51,6 @@ def judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> Non
                 first = components_by_code.setdefault(code, component)
                 if fault is None and first != component:
                     fault = f"is {first} again: one file a workload, used as often as it runs"
-            if fault is None and layout.tree is not None and not layout.nodes(component):
-                fault = "is in no node of the tree"
             findings.record_verdict("rules", component, fault)
 
 

@@ -122,9 +122,10 @@ _REFUSED_ATTRIBUTES = LAYOUT_ATTRIBUTES - {"type", "index", "stride"} | {
     *("dim_order", "module_load", "reinforce", "hash_tensor", "extra_repr", "compile"),
     *("get_extra_state", "set_extra_state", "format", "format_map", "encode", "as_subclass"),
     *("dump_patches", "call_super_init", "to_mkldnn", "resize", "seed", "load_state_dict"),
-    *("state_dict", "set_submodule", "to_empty", "zero_grad"),
+    *("state_dict", "set_submodule", "to_empty", "zero_grad", "register"),
 }
-"""Public attributes that tell who runs a component, or that give away memory or text."""
+"""Public attributes that tell who runs a component, that give away memory or text, or that change
+what others share, as `abc.ABC.register`."""
 _ALLOWED_TYPES: tuple[object, ...] = (
     *(torch.Tensor, str, list, dict, tuple, int, float, complex, bool, range, slice, torch.Size),
     *(set, collections.deque, collections.Counter, collections.OrderedDict),

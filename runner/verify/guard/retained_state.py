@@ -20,9 +20,9 @@ _RECREATED_TYPES = (*_COLLECTIONS, Mapping, MethodType, partial, partialmethod)
 """Types of which only the members count, since equal objects cannot be told apart."""
 _INNER_ATTRIBUTES = (
     *("__defaults__", "__kwdefaults__", "__func__", "__self__", "__wrapped__"),
-    *("func", "args", "keywords", "fget"),
+    *("func", "args", "keywords", "fget", "fset", "fdel", "default_factory"),
 )
-"""Attributes in which functions, methods, properties and partial functions hold other objects."""
+"""Attributes in which functions, methods, properties, partial functions and dicts hold others."""
 
 State = list[tuple[str, Any]]
 """Path and description of each value, in the order in which containers hold them."""
@@ -40,14 +40,30 @@ class _Identity:
     __hash__ = None  # type: ignore[assignment]
 
 
+class _Elements:
+    """The elements of a tensor, byte by byte, so that NaN is equal to itself."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+        self._bytes = plain.reshape(-1).view(torch.uint8).clone()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Elements) and torch.equal(self._bytes, other._bytes)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def snapshot_file(file: ModuleType) -> State:
-    """Return the state of a file: its variables, and what its classes and functions hold."""
+    """Return the state of a file: its variables, and what its classes and functions hold.
+
+    The elements of its tensors belong to it: no forward may write to them.
+    """
     variables = {name: value for name, value in vars(file).items() if not _is_dunder(name)}
     visited: dict[int, tuple[str, Any]] = {}
     return [
         entry
         for name, value in variables.items()
-        for entry in _walk_values(value, name, file.__name__, visited)
+        for entry in _walk_values(value, name, file.__name__, visited, with_elements=True)
     ]
 
 
@@ -67,7 +83,7 @@ def find_change(before: State, after: State, *, may_create: bool = False) -> str
         after = [(path, values.get(path)) for path, _ in before]
     for first, second in zip_longest(before, after):
         if first != second:
-            return str((first or second)[0])
+            return str((second or first)[0])
     return None
 
 
@@ -94,7 +110,12 @@ class StateWatch:
 
 
 def _walk_values(
-    value: Any, name: str, file: str, visited: dict[int, tuple[str, Any]]
+    value: Any,
+    name: str,
+    file: str,
+    visited: dict[int, tuple[str, Any]],
+    *,
+    with_elements: bool = False,
 ) -> Iterator[tuple[str, Any]]:
     if type(value) in _SCALAR_TYPES:
         yield name, repr(value)
@@ -105,6 +126,10 @@ def _walk_values(
     visited[id(value)] = name, value
     if isinstance(value, torch.Tensor):
         yield name, (_Identity(value), _describe_tensor(value))
+        if with_elements and value.layout is torch.strided and not value.is_meta:
+            yield name, _Elements(value)
+    elif isinstance(value, torch.Generator):
+        yield name, (_Identity(value), _Elements(value.get_state()))
     elif hasattr(type(value), "__next__"):
         # An iterator may move on without a trace, so it counts as changed after each call.
         yield name, object()
@@ -114,7 +139,8 @@ def _walk_values(
         yield name, _Identity(value)
     if not isinstance(value, ModuleType):
         for key, item in _iterate_members(value, file):
-            yield from _walk_values(item, f"{name}.{key}", file, visited)
+            path = f"{name}.{key}"
+            yield from _walk_values(item, path, file, visited, with_elements=with_elements)
 
 
 def _describe_tensor(tensor: torch.Tensor) -> tuple[object, ...]:
@@ -137,8 +163,9 @@ def _iterate_members(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
     names = [*getattr(value, "__dict__", ())]
     names += [n for entry in slots for n in ([entry] if isinstance(entry, str) else entry)]
     for n in names:
-        if not _is_dunder(n):
-            yield n, getattr(value, n, None)
+        member = None if n == "__dict__" else getattr(value, n, None)
+        if not _is_dunder(n) or isinstance(member, FunctionType):
+            yield n, member
     for n in _INNER_ATTRIBUTES:
         if (inner := getattr(value, n, None)) is not None:
             yield n, inner

@@ -35,7 +35,6 @@ from runner.verify.guard.allowed_names import (
 )
 from runner.verify.guard.name_scopes import Scopes
 from runner.verify.guard.statement_roles import (
-    DRAWING_FUNCTIONS,
     EXPRESSIONS,
     TEST_FUNCTIONS,
     StatementRoles,
@@ -190,7 +189,7 @@ class _Reading:
             for part in component_code(ast.Module(body, [])):
                 if is_main(part):
                     continue
-                self._draws = self._seeds or getattr(part, "name", "") in DRAWING_FUNCTIONS
+                self._draws = self._seeds or getattr(part, "name", "") == "get_inputs"
                 self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
                 # Names first: `open` says more than the `read` of `open(...).read`.
                 nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))
@@ -307,7 +306,8 @@ class _Reading:
             return None
         if isinstance(value, ModuleType) and not self._names.is_renaming(node):
             return f"uses {ast.unparse(node)} as a value"
-        if value is torch.Tensor and not self._names_type(node):
+        is_type = value is torch.Tensor or value is torch.device
+        if is_type and not self._names_type(node):
             return f"uses {ast.unparse(node)} as a value"
         if value is functools.wraps and not self._is_decorated_by(parent):
             return "uses functools.wraps as a value"
@@ -456,7 +456,8 @@ class _Reading:
             return f"uses {name} = ..."
         binding = self._scopes.definition(root)
         made = self._scopes.parents.get(binding) if binding else None
-        is_made = isinstance(made, ast.Assign) and isinstance(made.value, ast.Call)
+        is_made = isinstance(made, ast.Assign) and self._makes_object(made.value)
+        is_made &= isinstance(node.value, ast.Name)
         if not is_made and not (isinstance(binding, ast.arg) and root.id == "self"):
             return f"uses {ast.unparse(node)} = ..."
         is_own = root.id == "self" and isinstance(node.value, ast.Name)
@@ -465,6 +466,13 @@ class _Reading:
             return f"replaces nn.Module's {name}"
         return f"uses {ast.unparse(node)} = ..." if name.startswith("_") and not is_own else None
 
+    def _makes_object(self, value: ast.expr) -> bool:
+        """Return whether an expression calls a class of the file, or one that it imports."""
+        if not isinstance(value, ast.Call):
+            return False
+        is_own = isinstance(self._scopes.definition(value.func), ast.ClassDef)
+        return is_own or isinstance(self._names.try_value(value.func), type)
+
     # --- calls and decisions ----------------------------------------------------------------------
 
     def _call_fault(self, call: ast.Call) -> str | None:
@@ -472,6 +480,8 @@ class _Reading:
             names = {ast.unparse(node).rpartition(".")[2] for node in ast.walk(call)}
             if kinds := names & {"Parameter", "Buffer"}:
                 return f"decides by {min(kinds)} what it computes"
+        if self._names.try_value(call.func) is torch.device and not self._draws:
+            return "uses torch.device(...) instead of the device of a tensor"
         if self._kernel and isinstance(call.func, ast.Attribute):
             chooses = call.func.attr in {"get", "index", "count", "pop", "setdefault"}
             if chooses and any(map(self._asks_kind, call.args)):

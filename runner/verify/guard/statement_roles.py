@@ -15,8 +15,9 @@ from runner.verify.guard.name_scopes import Scopes
 
 TEST_FUNCTIONS = {"run_tests", "main"}
 """Functions that may ask anything, because no component calls them."""
-DRAWING_FUNCTIONS = {"get_inputs", "get_init_inputs"}
-_INTERFACE_FUNCTIONS = {*DRAWING_FUNCTIONS, "get_expected_output_shape", "get_input_kwargs"}
+_INTERFACE_FUNCTIONS = {
+    *("get_inputs", "get_init_inputs", "get_expected_output_shape", "get_input_kwargs"),
+}
 EXPRESSIONS = (
     *(ast.BoolOp, ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.Lambda, ast.IfExp, ast.Dict, ast.Set),
     *(ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Compare, ast.Call, ast.FormattedValue),

@@ -37,6 +37,7 @@ from runner.verify.gates.self_test import (
 )
 from runner.verify.gates.weights import plain_tensors
 from runner.verify.guard.call_recording import CallRecorder, record_components
+from runner.verify.guard.drawn_numbers import DrawnNumbers
 from runner.verify.guard.sandbox import confine, system_paths
 from runner.verify.guard.shared_memory import Memory, MemoryFile, NotToldError
 from runner.verify.guard.wire_format import (
@@ -144,6 +145,7 @@ class Worker:
         self._slots: dict[int, list[list[str]]] = {}
         """Maps a model to the slots of its weights and other tensors."""
         self._model_count = 0
+        self._drawn = DrawnNumbers(directory)
         self._memory = Memory()
         self._memory_files: list[MemoryFile] = []
 
@@ -196,11 +198,20 @@ class Worker:
         return answer
 
     @contextlib.contextmanager
-    def _record_operations(self, answer: dict[str, Any]) -> Iterator[None]:
-        """Add the operations that files compute in the body to the answer."""
+    def _record_operations(self, answer: dict[str, Any], subject: str) -> Iterator[None]:
+        """Add the operations that files compute in the body to the answer.
+
+        Raises:
+            CannotJudge: a number that was drawn is read; `subject` begins the message.
+        """
         watch = Watch(self._directory)
-        with watch:
+        with watch, self._drawn.watch():
             yield
+        if self._drawn.reading:
+            raise CannotJudge(
+                f"{subject}: reads a random number at {self._drawn.reading}, so another seed may "
+                "make another model: drawn numbers may only fill weights and buffers"
+            )
         operations = dict.fromkeys(computed_operations(watch))
         answer["computed"] = [[name, line] for name, line in operations if line != "elsewhere"]
 
@@ -209,7 +220,7 @@ class Worker:
     def do_load(self, request: Any) -> Any:
         """Load a file and return which of the public names it has."""
         answer: dict[str, Any] = {}
-        with self._record_operations(answer):
+        with self._record_operations(answer, request["file"]):
             if request["step"]:
                 module = self._files.load_step(self._directory / request["step"])
             elif request["text"] is not None:
@@ -270,7 +281,7 @@ class Worker:
         if isinstance(module, LoadedProblem):
             model, answer["computed"] = build(subject, module.build, 0), []
         else:
-            with self._record_operations(answer):
+            with self._record_operations(answer, subject):
                 model = build(subject, lambda: _make_component_model(module, request["class"]), 0)
         self._model_count += 1
         number = self._model_count
@@ -328,7 +339,7 @@ class Worker:
         simulated_device()
         findings = Findings(lambda gate: None)
         layout = read_layout(self._directory)
-        DeviceGate(self._files, layout, self._runner, findings).judge()
+        DeviceGate(self._files, layout, self._runner, findings, compares_calls=True).judge()
         checks = findings.checks("device")
         return {
             "checks": [[check.component, check.verdict.value, check.reason] for check in checks],
