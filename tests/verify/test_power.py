@@ -1,6 +1,7 @@
 """A wrong kernel makes a comparison fail, or it is said why nothing could be seen."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -154,21 +155,31 @@ def test_a_kernel_that_runs_for_nothing_fails(fusion, judged, complaints):
         "return self.relu(x)",
         "self.unused(x)\n        return self.relu(x)",
     )
+    fusion.edit_tree(lambda tree: _add_kernel(tree, unused))
 
     said = complaints(judged(fusion, power=True), "power")
 
     assert said == {unused: f"failed: nothing in {STEP} reads what it computes"}
 
 
-def test_a_kernel_file_that_nothing_runs_is_not_called_powerful(fusion, judged, complaints):
+def test_a_kernel_that_nothing_runs_is_not_called_powerful(fusion, judged, complaints):
     unused = "level_0_kernel/unused.py"
     fusion.write(unused, fusion.read("level_0_kernel/relu.py"))
     fusion.edit(unused, "F.relu", "F.gelu")
+    fusion.edit_tree(lambda tree: _add_kernel(tree, unused))
 
     said = complaints(judged(fusion, power=True), "power")
 
     assert list(said) == [unused]
     assert said[unused].startswith("broken: no comparison that passed uses it")
+
+
+def _add_kernel(tree, path):
+    """Add a kernel after the tree's last one, with the same inputs and outputs."""
+    *_, last = tree["nodes"].values()
+    name = f"root.{Path(path).stem}"
+    tree["nodes"][name] = {**last, "id": name, "path": path}
+    tree["nodes"]["root"]["children"].append(name)
 
 
 def test_a_comparison_that_lets_anything_pass_fails(fusion, judged, complaints, monkeypatch):
