@@ -6,6 +6,7 @@ from textwrap import dedent, indent
 
 import pytest
 import torch
+from quantised_tensor import QUANTISED
 
 from runner.emit import decompose
 from runner.problems import read_problem
@@ -550,29 +551,7 @@ ODD: dict[str, dict[str, str]] = {
         "return x",
     },
     "quantised weights of a tensor subclass": {
-        "before": """
-        class Quantised(torch.Tensor):
-            @staticmethod
-            def __new__(cls, integers, scale):
-                return torch.Tensor._make_wrapper_subclass(cls, integers.shape, dtype=scale.dtype)
-
-            def __init__(self, integers, scale):
-                self.integers, self.scale = integers, scale
-
-            def __tensor_flatten__(self):
-                return ["integers", "scale"], None
-
-            @classmethod
-            def __tensor_unflatten__(cls, plain, context, size, stride):
-                return cls(plain["integers"], plain["scale"])
-
-            @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-                if func is torch.ops.aten.detach.default:
-                    return cls(args[0].integers, args[0].scale)
-                args = [a.integers * a.scale if isinstance(a, cls) else a for a in args]
-                return func(*args, **(kwargs or {}))
-        """,
+        "before": QUANTISED,
         "init": "self.fc, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)\n"
         "weight = self.fc.weight.detach()\n"
         "scale = weight.abs().amax(1, keepdim=True) / 127\n"

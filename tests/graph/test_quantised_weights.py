@@ -1,39 +1,17 @@
 """A weight of a tensor subclass, such as a quantised one, is the plain tensors that it holds."""
 
 from programs import Program
+from quantised_tensor import QUANTISED
 
 from runner.graph import Graph
 
-QUANTISED = """
-    class Quantised(torch.Tensor):
-        @staticmethod
-        def __new__(cls, integers, scale):
-            return torch.Tensor._make_wrapper_subclass(cls, integers.shape, dtype=scale.dtype)
-
-        def __init__(self, integers, scale):
-            self.integers, self.scale = integers, scale
-
-        def __tensor_flatten__(self):
-            return ["integers", "scale"], None
-
-        @classmethod
-        def __tensor_unflatten__(cls, plain, context, size, stride):
-            return cls(plain["integers"], plain["scale"])
-
-        @classmethod
-        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            if func is torch.ops.aten.detach.default:
-                return cls(args[0].integers, args[0].scale)
-            args = [a.integers * a.scale if isinstance(a, cls) else a for a in args]
-            return func(*args, **(kwargs or {}))
-"""
 IN_PYTHON = """
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):
-            if func is F.linear:
-                x, weight, bias = args
-                return x @ weight.integers.to(x.dtype).t() * weight.scale.flatten() + bias
-            return super().__torch_function__(func, types, args, kwargs)
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is F.linear:
+            x, weight, bias = args
+            return x @ weight.integers.to(x.dtype).t() * weight.scale.flatten() + bias
+        return super().__torch_function__(func, types, args, kwargs)
 """
 INIT = """
     self.fc = nn.Linear(8, 6)
