@@ -219,6 +219,22 @@ def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write
     )
 
 
+@pytest.mark.parametrize(
+    ("on_fakes", "error", "said"),
+    [
+        ("raise KeyError('full')", ProblemError, "KeyError: 'full'"),
+        ("torch.ones(2) @ torch.ones(3)", MemoryError, "it needs memory because RuntimeError"),
+    ],
+)
+def test_without_memory_for_a_real_run_the_one_on_fake_tensors_tells_what_is_wrong(
+    write: Write, on_fakes: str, error: type[Exception], said: str
+) -> None:
+    init = f"if type(torch.empty(1)) is torch.Tensor:\n    raise MemoryError\n{on_fakes}"
+    with pytest.raises(error) as raised:
+        capture(write("return x", init=init))
+    assert said in "".join([str(raised.value), *getattr(raised.value, "__notes__", ())])
+
+
 def test_a_model_that_fails_is_its_authors_error(write: Write) -> None:
     problem = write("y = x + 1\nreturn y @ y")
     with pytest.raises(ProblemError, match=r"RuntimeError: .*\(line \d+, in forward\)"):

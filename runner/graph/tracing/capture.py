@@ -187,9 +187,15 @@ def _is_authors_raise(error: Exception) -> bool:
 
 
 def _add_reason(shortage: MemoryError, problem: Problem, errors: list[Exception]) -> None:
-    """Note on a shortage of memory why the capture on fake tensors, which needs none, failed."""
-    if errors:
-        shortage.add_note(f"it needs memory because {_reason(problem, errors[0])[0]}")
+    """Note on a shortage of memory why the capture on fake tensors, which needs none, failed.
+
+    An error that the author's code raised there is raised instead: values had no part in it.
+    """
+    for error in errors[:1]:
+        cause = error.__cause__ if isinstance(error, ProblemError) else error
+        if isinstance(cause, Exception) and _is_authors_raise(cause):
+            raise author_error(problem, cause) from cause
+        shortage.add_note(f"it needs memory because {_reason(problem, error)[0]}")
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
