@@ -20,6 +20,7 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "returns_to_go=float32[1,20,1], timesteps=int64[1,20]<4096, "
         "attention_mask=int64[1,20]=1"
     ),
+    "DepthProModel": "pixel_values=float32[1,3,1536,1536]",
     "EfficientLoFTRModel": "pixel_values=float32[1,2,3,480,640]",
     "Exaone4_5_VisionModel": (
         ("hidden_states", "torch.randn(1024, 1176)"),
@@ -108,6 +109,14 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("classes_structure", "torch.tensor([4])"),
     ),
     "Sam3LiteTextModel": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
+    "TvpModel": (
+        "input_ids=int64[1,128]<30522, pixel_values=float32[1,48,3,448,448], "
+        "attention_mask=int64[1,128]=1"
+    ),
+    "ViltModel": (
+        "input_ids=int64[1,40]<30522, pixel_values=float32[1,3,384,384], "
+        "pixel_mask=int64[1,384,384]=1"
+    ),
     "XcodecModel": "input_values=float32[1,1,16000]",
 }
 """Class -> its inputs in the language of `--inputs`, or names and Python expressions where that
