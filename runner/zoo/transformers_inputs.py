@@ -113,6 +113,9 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "input_ids=int64[1,128]<30522, pixel_values=float32[1,48,3,448,448], "
         "attention_mask=int64[1,128]=1"
     ),
+    "VibeVoiceAcousticTokenizerDecoderModel": "hidden_states=float32[1,64,16]",
+    "VibeVoiceAcousticTokenizerEncoderModel": "hidden_states=float32[1,1,16000]",
+    "VibeVoiceAcousticTokenizerModel": "input_values=float32[1,1,16000]",
     "ViltModel": (
         "input_ids=int64[1,40]<30522, pixel_values=float32[1,3,384,384], "
         "pixel_mask=int64[1,384,384]=1"
