@@ -239,7 +239,7 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
             if _operator(device_node) not in _DETACHES:
                 if previous is None or _operator(device_node) not in _MAY_BE_ABSENT_HERE:
                     return None
-                if not _find_module_stack(device_node, previous, node):
+                if not _set_module_stack(device_node, previous, node):
                     return None
             unpaired[device_node] = device_node.all_input_nodes[0]
             pairs.append((None, device_node))
@@ -253,7 +253,7 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
     return None if queue else pairs
 
 
-def _find_module_stack(device_node: FxNode, previous: FxNode, following: FxNode) -> bool:
+def _set_module_stack(device_node: FxNode, previous: FxNode, following: FxNode) -> bool:
     """Give a recorded node the module calls around it; return False if they are not known.
 
     A recording only has the path of the innermost module. Its calls are those of a neighbour.

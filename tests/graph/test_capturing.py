@@ -224,6 +224,11 @@ def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write
     [
         ("raise KeyError('full')", ProblemError, "KeyError: 'full'"),
         ("torch.ones(2) @ torch.ones(3)", MemoryError, "it needs memory because RuntimeError"),
+        (
+            "try:\n    torch.ones(2) @ torch.ones(3)\nexcept Exception:\n    raise KeyError('unread')",
+            MemoryError,
+            "it needs memory because KeyError",
+        ),
     ],
 )
 def test_without_memory_for_a_real_run_the_one_on_fake_tensors_tells_what_is_wrong(

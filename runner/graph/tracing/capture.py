@@ -105,7 +105,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                         note_placement(built, traced, rebuild)
                 return convert(problem, built, traced, strategy, mode)
         except MemoryError as error:
-            _add_reason(error, problem, errors)
+            _explain_shortage(error, problem, errors)
             raise
         except ProblemError as error:
             if strategy != "fake":
@@ -186,14 +186,16 @@ def _is_authors_raise(error: Exception) -> bool:
     return not is_torchs_or_kdruns(frame.f_code.co_filename)
 
 
-def _add_reason(shortage: MemoryError, problem: Problem, errors: list[Exception]) -> None:
+def _explain_shortage(shortage: MemoryError, problem: Problem, errors: list[Exception]) -> None:
     """Note on a shortage of memory why the capture on fake tensors, which needs none, failed.
 
-    An error that the author's code raised there is raised instead: values had no part in it.
+    An error that the author's code raised there is raised instead, unless it was raised while
+    another was handled: fake tensors may have caused that one.
     """
     for error in errors[:1]:
         cause = error.__cause__ if isinstance(error, ProblemError) else error
-        if isinstance(cause, Exception) and _is_authors_raise(cause):
+        is_first = cause is not None and cause.__context__ is None
+        if isinstance(cause, Exception) and is_first and _is_authors_raise(cause):
             raise author_error(problem, cause) from cause
         shortage.add_note(f"it needs memory because {_reason(problem, error)[0]}")
 
@@ -260,5 +262,5 @@ def _raise_authors_own_error(
         with author_code(problem):
             untraced.model(*untraced.args, **untraced.kwargs)
     except MemoryError as shortage:
-        _add_reason(shortage, problem, errors)
+        _explain_shortage(shortage, problem, errors)
         raise
