@@ -225,7 +225,7 @@ def test_too_many_numbers_are_refused_in_one_sentence_that_says_what_to_do(write
         ("raise KeyError('full')", ProblemError, "KeyError: 'full'"),
         ("torch.ones(2) @ torch.ones(3)", MemoryError, "it needs memory because RuntimeError"),
         (
-            "try:\n    torch.ones(2) @ torch.ones(3)\nexcept Exception:\n    raise KeyError('unread')",
+            "try:\n    torch.ones(2) @ torch.ones(3)\nexcept Exception:\n    raise KeyError('a')",
             MemoryError,
             "it needs memory because KeyError",
         ),
