@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -13,7 +14,7 @@ from runner.emit.code.line_breaks import WIDTH, fit_line, indent_lines
 from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers, inputs_text
 from runner.emit.naming.value_names import Namer, make_unique
 from runner.graph.ir import TensorSpec
-from runner.problems import path_within_package
+from runner.problems import find_operator_module, path_within_package
 from runner.quantities import join_first
 from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
@@ -184,8 +185,20 @@ def _imports(code: str) -> str:
     if "F." in code:
         lines.append("import torch.nn.functional as F")
     lines.append("from torch import nn")
+    lines += _operator_imports(code)
     standard_text = standard_imports(code)
     return standard_text + "\n" * bool(standard_text) + "\n".join(lines) + "\n"
+
+
+def _operator_imports(code: str) -> list[str]:
+    """Return the imports of the packages that add the operators which a text calls."""
+    namespaces = sorted(set(re.findall(r"\btorch\.ops\.(\w+)\.", code)))
+    modules = {namespace: find_operator_module(namespace) for namespace in namespaces}
+    return [
+        f"import {module}  # adds torch.ops.{namespace}"
+        for namespace, module in modules.items()
+        if module != "torch"
+    ]
 
 
 def standard_imports(code: str) -> str:

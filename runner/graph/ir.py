@@ -168,7 +168,7 @@ class Operation:
     """One operation of the program. An output that the program does not name is ''."""
 
     target: str
-    """Operator and overload, without the namespace: `conv2d.default`, `add.Tensor`."""
+    """Operator and overload, `add.Tensor`; of a package's operator `torchvision::nms.default`."""
     args: tuple[Arg, ...]
     kwargs: tuple[tuple[str, Arg], ...]
     outputs: tuple[str, ...]
@@ -183,8 +183,8 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Name of the operator without its overload: `conv2d`."""
-        return self.target.partition(".")[0]
+        """Name of the operator without its overload: `conv2d`, `torchvision_nms`."""
+        return self.target.partition(".")[0].replace("::", "_")
 
     def refs(self) -> Iterator[str]:
         """Yield the names of the values that are read, in argument order, with repetitions."""

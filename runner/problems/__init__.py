@@ -28,6 +28,8 @@ from runner.problems.package_model import (
 )
 from runner.problems.package_targets import is_target
 from runner.problems.packages import (
+    find_operator_module,
+    import_installed,
     imported_packages,
     is_checkout,
     is_importable,
@@ -88,10 +90,12 @@ __all__ = [
     "find_dataset_level",
     "find_labels",
     "find_mistake",
+    "find_operator_module",
     "find_path",
     "find_problem",
     "find_tensors",
     "identify_problem",
+    "import_installed",
     "imported_packages",
     "is_checkout",
     "is_importable",

@@ -5,8 +5,10 @@ today, so a checkout is identified by the sha256 of its Python files.
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -20,6 +22,11 @@ from runner.quantities import pluralize
 from runner.untrusted_files import read_file
 
 _INSTALL_FOLDERS = {"site-packages", "dist-packages"}
+_OPERATORS_OF_TORCH = {
+    *("aten", "prim", "prims", "rngprims", "profiler", "export", "inductor"),
+    *("quantized", "quantized_decomposed", "sparse", "onednn", "mkldnn", "mkldnn_prepacked", "mkl"),
+}
+"""Namespaces of the operators that `import torch` adds and that compute."""
 _BUILTIN_PACKAGES = sys.stdlib_module_names | {"torch", "__future__"}
 
 
@@ -112,6 +119,34 @@ def package_identities(modules: set[str]) -> dict[str, str]:
     """Return name -> identity of modules' packages, without torch and the standard library."""
     packages = {module.partition(".")[0] for module in modules} - _BUILTIN_PACKAGES
     return {package: package_identity(package) for package in sorted(packages)}
+
+
+def find_operator_module(namespace: str) -> str | None:
+    """Return the imported module that adds the operators `torch.ops.<namespace>`, or None.
+
+    It is `torch` for torch's own. A package names its operators after itself: `torchvision` for
+    `torch.ops.torchvision`, `optimum.quanto` for `torch.ops.quanto`.
+    """
+    if namespace in _OPERATORS_OF_TORCH:
+        return "torch"
+    names = (
+        name
+        for name, module in list(sys.modules.items())
+        if name.rpartition(".")[2] == namespace
+        and name.count(".") <= 1
+        and hasattr(module, "__path__")
+    )
+    return min(names, key=len, default=None)
+
+
+def import_installed(module: str) -> None:
+    """Import a module if its package is installed; a checkout's code is not run."""
+    package = module.partition(".")[0]
+    spec = _spec(package) if package.isidentifier() else None
+    locations = (spec.submodule_search_locations or [spec.origin or ""]) if spec else []
+    if all(_INSTALL_FOLDERS & set(Path(location).parts) for location in locations):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
 
 
 @functools.cache

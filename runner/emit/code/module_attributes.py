@@ -280,11 +280,16 @@ def is_loaded_constant(state: State) -> bool:
     return any(map(is_random, state.recipe.operations))
 
 
+_BYTES = {"int8": "-127, 128", "uint8": "0, 256"}
+"""Maps a dtype to the bounds between which its numbers are drawn."""
+
+
 def random_tensor(spec: TensorSpec, state: State) -> str:
     """Return an expression of placeholder values in a state's shape; weights are loaded over them.
 
     A parameter gets both signs; a buffer or constant gets none below 0, as most tables have
-    (filters, windows, frequencies). A mask has as many true elements as in the model.
+    (filters, windows, frequencies). A mask has as many true elements as in the model. Bytes are
+    drawn, as they are quantised weights; other integers are 0, as they may be indices.
     """
     shape = ", ".join(map(str, spec.shape))
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
@@ -293,7 +298,11 @@ def random_tensor(spec: TensorSpec, state: State) -> str:
             return f"torch.ones({shape or '()'}, dtype=torch.bool)"
         view = f".view({shape})" if len(spec.shape) != 1 else ""
         return f"(torch.arange({spec.numel}) < {state.ones}){view}"
+    if spec.dtype in _BYTES:
+        return f"torch.randint({_BYTES[spec.dtype]}, {tuple(spec.shape)}{dtype})"
     if not spec.floating:
         return f"torch.zeros({shape or '()'}{dtype})"
     draw = "randn" if state.kind == "parameter" else "rand"
+    if spec.dtype.startswith("float8"):
+        return f"torch.{draw}({shape or '()'}).to(torch.{spec.dtype})"
     return f"torch.{draw}({shape or '()'}{dtype})"

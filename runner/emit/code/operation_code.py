@@ -375,7 +375,7 @@ def _in_place_argument(op: Operation, arg: Arg, value: Value) -> Expression:
 
 
 def _spell_by_own_name(op: Operation, value: Value) -> Expression:
-    name = op.target if op.target.count(".") > 1 else f"aten.{op.target}"
+    name = op.target.replace("::", ".") if "::" in op.target else f"aten.{op.target}"
     packet, _, overload = name.rpartition(".")
     function = f"torch.ops.{name}"
     if keyword.iskeyword(overload):

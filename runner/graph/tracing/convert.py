@@ -56,7 +56,7 @@ from runner.graph.tracing.provenance import (
 )
 from runner.graph.tracing.refusal import DENSE, CaptureRefusal
 from runner.graph.tracing.source_statement import find_origin
-from runner.problems import Problem
+from runner.problems import Problem, find_operator_module
 from runner.torch_internals import (
     HigherOrderOperator,
     OpOverload,
@@ -389,6 +389,12 @@ class _GraphWriter:
         self.node_values[node] = self.write(inner.graph, inner, f"{prefix}{node.name}_")
 
     def _convert_operator(self, node: FxNode, target: OpOverload, prefix: str) -> None:
+        namespace = target.namespace
+        if find_operator_module(namespace) is None:
+            raise CaptureRefusal(
+                f"forward() calls {schema(target).name}, which no package named {namespace} adds",
+                f"define it in a package {namespace}, which emitted files can import",
+            )
         out_names = [a.name for a in schema(target).arguments if a.is_out]
         if out_names:
             self._convert_out_variant(node, target, out_names, prefix)
@@ -592,7 +598,8 @@ def _machine_independent_arguments(target: OpOverload, node: FxNode) -> tuple[An
 
 
 def _operator_name(target: OpOverload) -> str:
-    return str(target).partition("aten.")[2] or str(target)
+    namespace, _, name = str(target).partition(".")
+    return name if namespace == "aten" else f"{namespace}::{name}"
 
 
 def _stack_trace(node: FxNode) -> str:

@@ -241,6 +241,8 @@ def _write_recipe(
         return literal_of(value)
 
     for func, args, kwargs, out, origin in calls:
+        if func.namespace != "aten":
+            raise KeyError("a recipe calls torch's operators only")
         stem = name_of(func).strip("_")
         args_ir = tuple(convert(a) for a in args)
         if schema(func).is_mutable and not isinstance(args_ir[0], Ref):

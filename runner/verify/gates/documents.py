@@ -4,11 +4,17 @@ import hashlib
 from contextlib import suppress
 from pathlib import Path
 
+from runner.problems import import_installed
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Tree
 from runner.untrusted_files import read_file
 from runner.verify.advice import MOST_KERNELS
 from runner.verify.findings import Findings
-from runner.verify.gates.parent_source import dump_code, import_fault, parse_file
+from runner.verify.gates.parent_source import (
+    dump_code,
+    import_fault,
+    operator_modules,
+    parse_file,
+)
 from runner.verify.guard.extra_files import find_extra_files
 from runner.verify.guard.source_rules import (
     composed_fault,
@@ -51,6 +57,8 @@ def judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> Non
                 first = components_by_code.setdefault(code, component)
                 if fault is None and first != component:
                     fault = f"is {first} again: one file a workload, used as often as it runs"
+            for module in operator_modules(tree) if fault is None else ():
+                import_installed(module)  # What it computes is replayed in this process.
             findings.record_verdict("rules", component, fault)
 
 

@@ -59,7 +59,11 @@ def dump_code(tree: ast.Module) -> str:
 
 
 def import_fault(tree: ast.Module) -> str | None:
-    """Return a fault if a component imports anything but torch and the standard library."""
+    """Return a fault if a component imports anything but torch and the standard library.
+
+    It may import a package for the operators that the package adds to torch.
+    """
+    operators = operator_modules(tree)
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -67,10 +71,30 @@ def import_fault(tree: ast.Module) -> str | None:
         elif isinstance(node, ast.ImportFrom):
             names = ["." * node.level + (node.module or "")]
         for name in names:
-            if name.partition(".")[0] not in ALLOWED_PACKAGES:
+            if name.partition(".")[0] not in ALLOWED_PACKAGES and name not in operators:
                 line = getattr(node, "lineno", 0)
                 return f"imports {name} (line {line}); a component imports torch alone"
     return None
+
+
+def operator_modules(tree: ast.Module) -> set[str]:
+    """Return the modules that a file imports for the operators that they add to torch.
+
+    Such as `torchvision`, in a file that calls `torch.ops.torchvision.nms`.
+    """
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if not alias.asname and alias.name.partition(".")[0] not in ALLOWED_PACKAGES
+    }
+    namespaces = {
+        node.attr
+        for node in ast.walk(tree)
+        if imported and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "torch.ops"
+    }
+    return {name for name in imported if name.rpartition(".")[2] in namespaces}
 
 
 def parent_fault(tree: ast.Module, class_name: str) -> str | None:

@@ -27,6 +27,8 @@ LOGGER = ModuleType("a logger")
 _NO_IMPORT = object()
 OPAQUE = object()
 """Stands for what a parent imports from its children's files."""
+_PACKAGE_NAMESPACE, _PACKAGE_OPERATOR = object(), object()
+"""Stand for `torch.ops.torchvision` and for what it holds."""
 _PUBLIC = ("math", "cmath", "itertools", "numbers", "operator", "__future__", "collections.abc")
 """Modules whose public names are all allowed, except for `_REFUSED_NAMES`."""
 _LISTED = (
@@ -257,6 +259,13 @@ class ImportedNames:
     def __init__(self, scopes: Scopes, opaque_packages: Iterable[str]) -> None:
         self._scopes = scopes
         self._opaque = frozenset(opaque_packages)
+        self._operator_packages = {
+            binding.name.rpartition(".")[2]
+            for bindings in scopes.file.bindings.values()
+            for binding in bindings
+            if isinstance(binding, ast.alias) and isinstance(scopes.parents[binding], ast.Import)
+        }
+        """Names that may follow `torch.ops.`: of packages that the file imports."""
         self._imports: dict[int, object] = {}
         """Maps the id() of a name's bindings to the result of `_find_import`."""
 
@@ -270,6 +279,12 @@ class ImportedNames:
         """
         if isinstance(node, ast.Attribute):
             owner = self.value(node.value, renamed=renamed)
+            if owner is torch.ops and node.attr in self._operator_packages:
+                return _PACKAGE_NAMESPACE
+            if owner is _PACKAGE_NAMESPACE:
+                return _PACKAGE_OPERATOR
+            if owner is _PACKAGE_OPERATOR and not hasattr(type(torch.ops.aten.add), node.attr):
+                return owner  # One of its overloads.
             if isinstance(owner, ModuleType):
                 value = getattr(owner, node.attr, None)
                 if not _is_allowed(owner, node.attr, value):

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, compare
+from runner.verify.gates.compare import STEP, are_identical, compare
 from runner.verify.gates.weights import plain_tensors, weights_of
 
 _MAX_BYTES = 64 << 20
@@ -56,7 +56,7 @@ class ConstantBuffers:
         }
         earlier = self._original if self._trials else buffers
         self._original = {
-            n: t for n, t in buffers.items() if n in earlier and torch.equal(t, earlier[n])
+            n: t for n, t in buffers.items() if n in earlier and are_identical(t, earlier[n])
         }
         self._trials.add(trial)
 

@@ -12,7 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.torch_internals import DisableTorchFunction, find_operator, storage_of, without_modes
+from runner.problems import find_operator_module
+from runner.torch_internals import (
+    DisableTorchFunction,
+    find_operator,
+    schema,
+    storage_of,
+    without_modes,
+)
 from runner.verify.guard.call_recording import public_functions
 from runner.verify.guard.claims import check_program
 from runner.verify.guard.wire_format import ConnectionLostError, decode, encode
@@ -387,9 +394,15 @@ def resolve_function(item: list[Any]) -> Any:
             namespace in _REFUSED_NAMESPACES or operator.partition(".")[0] in _REFUSED_OPERATORS
         )
         function = None if is_refused else find_operator(name)
+        if function and find_operator_module(namespace) != "torch" and _takes_text(function):
+            function = None  # Such as torchvision's operator that writes a file.
     if function is None:
         raise ConnectionLostError(f"{name} is no function of torch")
     return function
+
+
+def _takes_text(operator: Any) -> bool:
+    return any("str" in str(argument.type) for argument in schema(operator).arguments)
 
 
 def _bind_tensors(encoded: Any, value: Any, env: dict[int, torch.Tensor]) -> None:

@@ -186,7 +186,7 @@ def _call_models(
             tools["put_tensor"](model, slot, tensor.clone())
         list_tensors = tools["list_tensors"]
         changed = zip(list_tensors([args, kwargs]), list_tensors(copies), strict=True)
-        return output, [None if torch.equal(before, after) else after for before, after in changed]
+        return output, [None if _is_equal(before, after) else after for before, after in changed]
 
     def rehearse() -> None:
         started, calls, elapsed_s = time.process_time(), 0, 0.0
@@ -232,9 +232,16 @@ def _copy_buffers(slots: list[Any], models: list[Any], tools: dict[str, Any]) ->
     return buffers
 
 
+def _is_equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors are equal; torch.equal does not take float8."""
+    if first.is_floating_point() and first.itemsize == 1:
+        first, second = first.float(), second.float()
+    return torch.equal(first, second)
+
+
 def _find_spread(first: torch.Tensor, second: torch.Tensor) -> float:
     """Return the mean difference of two tensors' elements; 0 if fewer than a tenth differ."""
-    if torch.equal(first, second):
+    if _is_equal(first, second):
         return 0.0
     kind = torch.complex128 if first.is_complex() else torch.float64
     difference = (first.to(kind) - second.to(kind)).abs().nan_to_num(0, 0, 0)
