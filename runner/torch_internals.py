@@ -143,6 +143,11 @@ def overload_of(operator: Any) -> str:
     return operator._schema.overload_name or "default"
 
 
+def set_nonzero_count(mask: Any, count: int) -> None:
+    """Set how many elements of a fake tensor are not 0: as many are selected by it as a mask."""
+    mask.nonzero_memo = count
+
+
 def storage_key(storage: torch.UntypedStorage) -> int:
     """Return a number that identifies a storage, fake or not, as long as it exists."""
     return int(storage._cdata)

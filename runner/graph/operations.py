@@ -10,6 +10,8 @@ NORMALIZATION, POOLING, COPY = map(names_of_kind, ("normalization", "pooling", "
 RANDOM = names_of_kind("random")
 ACTIVATIONS, DROPOUTS = map(names_with_word, ("activation", "dropout"))
 SIZED_BY_VALUES = names_with_word("sized_by_values")
+SIZED_OVERLOADS = {"where.default", "repeat_interleave.Tensor", "repeat_interleave.self_Tensor"}
+"""Overloads that belong to SIZED_BY_VALUES, of operators that do not."""
 
 
 def kind(op: Operation) -> str:
@@ -41,7 +43,7 @@ def is_sized_by_values(op: Operation, values: Mapping[str, TensorSpec]) -> bool:
     """Return whether the values that an operation reads decide the shape of its result."""
     if op.name in {"index", "_unsafe_index"}:
         return any(values[name].dtype in {"bool", "uint8"} for name in references(op.args[1]))
-    return op.name in SIZED_BY_VALUES or op.target == "where.default"
+    return op.name in SIZED_BY_VALUES or op.target in SIZED_OVERLOADS
 
 
 def reads_only_shape(op: Operation) -> bool:

@@ -96,12 +96,47 @@ def test_a_table_that_an_object_keeps_of_a_trace_is_not_the_authors_error(progra
 def test_values_that_steer_python_are_fixed_and_said_so(
     program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    graph = program("if x.sum() > 0:\n    return x + 1\nreturn x - 1", inputs="torch.ones(4, 8)")
+    graph = program(
+        "if self.w.sum() > 0:\n    return x + 1\nreturn x - 1",
+        init="self.w = nn.Parameter(torch.ones(2))",
+    )
     assert graph.capture == "concrete"
     assert any("values that steer Python" in note for note in graph.notes)
     assert graph.specialisations == ("line 14: a value was read as a number",)
     assert [op.name for op in graph.operations if op.outputs == graph.output_names()] == ["add"]
     assert capfd.readouterr() == ("", "")
+
+
+def test_inputs_that_steer_python_are_drawn_for_a_capture_on_fake_tensors(program: Program) -> None:
+    graph = program(
+        "lengths = (x > 0).sum(1).tolist()\n"
+        "kept = [x[i, :n] for i, n in enumerate(lengths)]\n"
+        "return torch.cat(kept) if len(set(lengths)) > 1 else x + 1",
+        inputs="torch.ones(4, 8).triu()",
+    )
+    assert graph.capture == "fake"
+    assert graph.specialisations == ("line 14: a value was read as a number",)
+    assert graph.values[graph.output_names()[0]].shape == (8 + 7 + 6 + 5,)
+
+
+@pytest.mark.parametrize(
+    ("forward", "rows"),
+    [
+        ("return x[mask > 0]", 5),
+        ("return x[torch.nonzero(mask).flatten()]", 5),
+        ("return torch.repeat_interleave(x, mask, 0)", 7),
+    ],
+)
+def test_inputs_that_decide_sizes_are_drawn_for_a_capture_on_fake_tensors(
+    program: Program, forward: str, rows: int
+) -> None:
+    graph = program(
+        forward, inputs="torch.randn(6, 8), torch.tensor([1, 0, 2, 2, 1, 1])", arguments="x, mask"
+    )
+    assert graph.capture == "fake"
+    assert graph.values[graph.output_names()[0]].shape == (rows, 8)
+    assert "values decide how much" in graph.specialisations[0]
+    assert graph.observed_values["mask"] == "torch.tensor([1, 0, 2, 2, 1, 1], dtype=torch.int64)"
 
 
 def test_a_state_that_a_concrete_trace_replaces_is_known_by_its_attribute(program: Program) -> None:
@@ -155,7 +190,10 @@ def test_a_concrete_trace_knows_modules_and_lines_too(program: Program) -> None:
 
 
 def test_small_values_that_steer_are_remembered(program: Program) -> None:
-    graph = program("rows = torch.nonzero(x[:, 0] > -9).flatten()\nreturn x[rows]")
+    graph = program(
+        "rows = torch.nonzero(self.w > -9).flatten()\nreturn x[rows]",
+        init="self.w = nn.Parameter(torch.ones(4))",
+    )
     assert graph.observed_values["flatten"] == "torch.tensor([0, 1, 2, 3], dtype=torch.int64)"
 
 

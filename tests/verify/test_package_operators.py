@@ -133,5 +133,7 @@ def test_an_operator_of_the_problem_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "problem.py").write_text(
         PROBLEM.replace("import opkit\n", own).replace("opkit.", "").replace("torch.ops.", "")
     )
-    with pytest.raises(CaptureError, match=r"calls mine::scaled_tanh, .*; define it in a package mine"):
+    with pytest.raises(
+        CaptureError, match=r"calls mine::scaled_tanh, .*; define it in a package mine"
+    ):
         capture(read_problem(tmp_path / "problem.py"))

@@ -6,21 +6,18 @@ import contextlib
 import inspect
 import sys
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.fx import Node as FxNode
 from torch.overrides import TorchFunctionMode
 
-from runner.graph.ir import Input, Operation, TensorSpec, is_expanded, references
-from runner.graph.operations import is_sized_by_values
 from runner.graph.tracing.containers import register_containers
+from runner.graph.tracing.deciding_values import holds_whole_numbers, observed_value_text
 from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
 from runner.graph.tracing.method_calls import keep_authors_frames
-from runner.graph.tracing.provenance import LONGEST_LITERAL, tensor_literal
 from runner.torch_internals import (
-    FakeTensor,
     concrete_tracer,
     follow_tensor_subclasses,
     observe_trace_values,
@@ -29,7 +26,6 @@ from runner.torch_internals import (
     running_tracer,
     tree_flatten,
     tree_unflatten,
-    without_modes,
 )
 
 
@@ -228,7 +224,7 @@ def _record_small_values() -> Iterator[None]:
     seeds: list[int] = []
 
     def note(node: FxNode, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and _holds_whole_numbers(value):
+        if isinstance(value, torch.Tensor) and holds_whole_numbers(value):
             node.meta["seen"] = observed_value_text(value)
         tags = getattr(node.target, "tags", ())
         if seeds and torch.Tag.nondeterministic_seeded in tags and "seed" not in node.meta:
@@ -247,102 +243,6 @@ def _record_small_values() -> Iterator[None]:
             yield
     finally:
         torch.manual_seed, torch.cond = manual_seed, cond
-
-
-_LONGEST_VALUE_TEXT = 1024
-"""Most characters of a recorded value that decides no number of elements."""
-_MAX_NUMBERS = 4096
-
-
-def _holds_whole_numbers(value: torch.Tensor) -> bool:
-    """Return whether a tensor holds whole numbers, also as floats; a program may count labels."""
-    if not value.dtype.is_floating_point:
-        return True
-    if value.numel() > LONGEST_LITERAL or value.layout != torch.strided:
-        return False
-    with without_modes():
-        return bool((value == value.round()).all())
-
-
-def observed_value_text(value: torch.Tensor) -> str | None:
-    """Return Python text for a tensor that decides as this one did; None if it is too long.
-
-    A long mask becomes a random one with as many true elements.
-    """
-    if value.dtype.is_complex or value.layout != torch.strided:
-        return None
-    sizes = list(zip(value.shape, value.stride(), strict=True))
-    # Of an expanded tensor, write the elements in memory and expand them.
-    if any(is_expanded(n, stride) for n, stride in sizes):
-        with without_modes():
-            part = value[tuple(slice(1 if is_expanded(n, stride) else n) for n, stride in sizes)]
-        text = observed_value_text(part)
-        return text and f"{text}.expand({', '.join(map(str, value.shape))})"
-    if value.numel() <= LONGEST_LITERAL:
-        return tensor_literal(value)
-    with without_modes():
-        is_mask = value.dtype == torch.bool or bool(((value == 0) | (value == 1)).all())
-        ones = int(value.sum()) if is_mask else 0
-    if not is_mask:
-        return tensor_literal(value, longest=_MAX_NUMBERS)
-    cast = "" if value.dtype == torch.bool else f".to({value.dtype})"
-    shape = ", ".join(map(str, value.shape))
-    return f"(torch.randperm({value.numel()}) < {ones}).view({shape}){cast}"
-
-
-def select_deciding_values(
-    operations: Iterable[Operation],
-    values: Mapping[str, TensorSpec],
-    recorded: Mapping[str, str],
-    inputs: Mapping[str, torch.Tensor],
-) -> dict[str, str]:
-    """Return Python text for the values that emitted files must take as they were in this run.
-
-    These are the recorded values with a short text that are not floating-point, and the values,
-    inputs included, that decide how many elements there are.
-    """
-    names: set[str] = set()
-    producers = {name: op for op in operations for name in op.outputs}
-    queue = [
-        name
-        for op in operations
-        if is_sized_by_values(op, values)
-        for name in (references(op.args[1]) if op.name.endswith("index") else op.refs())
-    ]
-    while queue:
-        name = queue.pop()
-        if name not in names and (not values[name].floating or name in recorded):
-            names.add(name)
-            queue += producers[name].refs() if name in producers else ()
-    texts = {
-        n: text
-        for n, text in recorded.items()
-        if n in names or (len(text) <= _LONGEST_VALUE_TEXT and not values[n].floating)
-    }
-    for name in names.intersection(inputs):
-        text = None if isinstance(inputs[name], FakeTensor) else observed_value_text(inputs[name])
-        if text is not None:
-            texts[name] = text
-    return texts
-
-
-def describe_random_sized_inputs(
-    inputs: Iterable[Input], tensors: Mapping[str, torch.Tensor]
-) -> dict[str, str]:
-    """Return Python text for inputs whose number of elements get_inputs() draws at random."""
-    texts: dict[str, str] = {}
-    for model_input in inputs:
-        recipe, tensor = model_input.recipe, tensors[model_input.name]
-        has_random_size = recipe and any(
-            is_sized_by_values(op, recipe.specs) for op in recipe.operations
-        )
-        if (
-            has_random_size
-            and not isinstance(tensor, FakeTensor)
-            and (text := observed_value_text(tensor)) is not None
-        ):
-            texts[model_input.name] = text
-    return texts
 
 
 def _argument_names(built: BuiltProblem) -> list[str]:

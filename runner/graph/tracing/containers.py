@@ -18,11 +18,11 @@ def register_containers(
     model: torch.nn.Module,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    forward_mode: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+    forward_mode: Callable[..., contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
 ) -> Iterator[None]:
     """Make the inputs' classes known as containers of tensors; let forward return plain results.
 
-    Each call of forward() runs in a new context that `forward_mode` returns.
+    Each call of forward() runs in a new context that `forward_mode(args, kwargs)` returns.
     """
     for value in (*args, *kwargs.values()):
         _register_class(value)
@@ -30,7 +30,7 @@ def register_containers(
 
     @functools.wraps(forward)
     def plain_forward(*args: Any, **kwargs: Any) -> Any:
-        with forward_mode():
+        with forward_mode((args, kwargs)):
             return to_plain_containers(forward(*args, **kwargs))
 
     model.forward = plain_forward

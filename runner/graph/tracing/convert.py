@@ -28,7 +28,7 @@ from runner.graph.ir import (
     TensorSpec,
     references,
 )
-from runner.graph.operations import COPY, SIZED_BY_VALUES
+from runner.graph.operations import COPY, SIZED_BY_VALUES, SIZED_OVERLOADS
 from runner.graph.placement import (
     can_view,
     describe_cpu_tensors,
@@ -36,13 +36,16 @@ from runner.graph.placement import (
     is_on_cpu,
     with_device,
 )
-from runner.graph.tracing.concrete_trace import describe_random_sized_inputs, select_deciding_values
 from runner.graph.tracing.constant_tensors import (
     constant_state,
     count_ones,
     is_written_out,
     name_literals,
     set_mask_counts,
+)
+from runner.graph.tracing.deciding_values import (
+    describe_random_sized_inputs,
+    select_deciding_values,
 )
 from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
 from runner.graph.tracing.method_calls import add_method_scopes
@@ -56,8 +59,9 @@ from runner.graph.tracing.provenance import (
 )
 from runner.graph.tracing.refusal import DENSE, CaptureRefusal
 from runner.graph.tracing.source_statement import find_origin
-from runner.problems import Problem, find_operator_module
+from runner.problems import Problem, find_operator_module, path_within_package
 from runner.torch_internals import (
+    FakeTensor,
     HigherOrderOperator,
     OpOverload,
     overload_of,
@@ -136,7 +140,7 @@ def convert(
         values[node.name] = spec_of(tensor)
         if role == "input":
             inputs.append(Input(node.name, path, built.inputs_recorder.recipe(tensor)))
-            input_tensors[node.name] = tensor
+            input_tensors[node.name] = built.real_inputs.get(id(tensor), tensor)
         elif role == "constant":
             if state_name := weights.get(_memory_key(tensor)):
                 node_values[node] = Ref(state_name)
@@ -372,7 +376,11 @@ class _GraphWriter:
     def _note_specialisation(self, node: FxNode, reason: str) -> None:
         """Note that the program would be another one for other values."""
         place = find_origin(_stack_trace(node), self.file)
-        location = f"line {place.line}" if place and place.line is not None else str(node.name)
+        location = str(node.name)
+        if place:
+            is_in_problem = place.line is not None
+            file = "" if is_in_problem else f"{path_within_package(place.file)}, "
+            location = f"{file}line {place.line if is_in_problem else place.statement}"
         sentence = f"{location}: {reason}"
         if sentence not in self.specialisations:
             self.specialisations.append(sentence)
@@ -442,7 +450,8 @@ class _GraphWriter:
         random = torch.Tag.nondeterministic_seeded in target.tags
         if random or any(self._is_varying(a) for a in (*node.args, *node.kwargs.values())):
             self.varying.update(filter(None, outputs))
-            if operation in SIZED_BY_VALUES or _selects_by_mask(target, node):
+            is_sized = operation in SIZED_BY_VALUES or _operator_name(target) in SIZED_OVERLOADS
+            if is_sized or _selects_by_mask(target, node):
                 self._note_specialisation(node, f"values decide how much {operation} gives")
         self.node_values[node] = tuple(refs) if is_list else refs[0]
         op = Operation(
@@ -513,6 +522,9 @@ class _GraphWriter:
     def _recorded_text(self, node: FxNode, position: int, is_list: bool) -> str | None:
         """Return the text of one of a node's results, if the tracer recorded it."""
         if not is_list:
+            value: Any = node.meta.get("val")
+            if self.built.value_texts and isinstance(value, FakeTensor):
+                return self.built.value_texts.get((storage_of(value), spec_of(value)))
             return node.meta.get("seen")
         for user in node.users:
             if getattr(user.target, "__name__", "") == "getitem" and user.args[1] == position:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from runner.graph.tracing.containers import register_containers
 from runner.graph.tracing.hidden_tracing import hide_tracing, refuse_seeding
+from runner.graph.tracing.known_numbers import KnownNumbers, ValueTexts, draw_real_inputs
 from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.provenance import ProvenanceRecorder
 from runner.graph.tracing.recurrent_shapes import skip_unrolling
@@ -43,6 +45,10 @@ class BuiltProblem:
     kwargs: dict[str, Any]
     model_recorder: ProvenanceRecorder
     inputs_recorder: ProvenanceRecorder
+    real_inputs: dict[int, Any] = field(default_factory=dict)
+    """By id() of a fake input: what get_inputs() draws for real, if forward() reads numbers."""
+    value_texts: ValueTexts = field(default_factory=dict)
+    """Numbers on which sizes of a forward on fake tensors depend."""
 
 
 @dataclass
@@ -62,7 +68,7 @@ class TracedProgram:
     queries_device: bool = False
     """Whether forward, or a library that it calls, asked for the device of a tensor."""
     reads_numbers: bool = False
-    """Whether forward reads numbers of tensors that depend on no input and no weight."""
+    """Whether forward reads numbers of tensors that depend on no weight."""
     follows_all: bool = False
     """True if the tracer sees every operator, also those of a gradient. A tensor that no operator
     made is then one that the author read from a file or wrote out."""
@@ -84,21 +90,42 @@ def export(built: BuiltProblem) -> TracedProgram:
     """Trace the forward with torch.export.
 
     A forward that reads numbers is traced again with a recorder, which knows those that depend on
-    no input and no weight. Operators such as `torch.cond` have no rule for a recorder.
+    no weight. Operators such as `torch.cond` have no rule for a recorder.
     """
     try:
-        return _export(built, reads_numbers=False)
-    except (DataDependentOutputException, GuardOnDataDependentSymNode):
+        traced = _export(built, reads_numbers=False)
+    except Exception as error:
+        if not _is_about_values(error):
+            raise
         return _export(built, reads_numbers=True)
+    return _export(built, reads_numbers=True) if _has_unknown_sizes(traced.graph) else traced
+
+
+def _has_unknown_sizes(graph: FxGraph) -> bool:
+    """Return whether the values of a tensor decide the size of another one."""
+    return any(
+        isinstance(size, torch.SymInt)
+        for node in graph.nodes
+        for value in tree_flatten(node.meta.get("val"))[0]
+        if isinstance(value, torch.Tensor)
+        for size in value.shape
+    )
+
+
+def _is_about_values(error: Exception) -> bool:
+    """Return whether a trace failed because a number is unknown: a symbol, `u0`, stands for it."""
+    if isinstance(error, DataDependentOutputException | GuardOnDataDependentSymNode):
+        return True
+    return bool(re.search(r"\bu\d+\b|\bSym(Int|Float|Bool)\b", str(error)))
 
 
 @contextlib.contextmanager
 def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[NumbersOnDeviceMode]:
     """Let the forward run on fake tensors as it runs on real ones, and return plain containers.
 
-    With `reads_numbers`, it may read numbers that depend on no input and no weight.
+    With `reads_numbers`, it may read numbers that depend on no weight.
     """
-    forward_mode = _number_recorder if reads_numbers else contextlib.nullcontext
+    forward_mode = _number_recorder(built) if reads_numbers else contextlib.nullcontext
     with (
         skip_unrolling(),
         hide_tracing(),
@@ -110,8 +137,12 @@ def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[N
         yield mode
 
 
-def _number_recorder() -> ProvenanceRecorder:
-    return ProvenanceRecorder(keeps_origins=False)
+def _number_recorder(built: BuiltProblem) -> Callable[[Any], KnownNumbers]:
+    """Return a function that makes the recorder for a call of forward() with these inputs."""
+    inputs = (built.args, built.kwargs)
+    real_inputs = draw_real_inputs(built.loaded.problem, inputs)
+    built.real_inputs = dict(zip(map(id, tree_flatten(inputs)[0]), real_inputs, strict=False))
+    return lambda arguments: KnownNumbers(arguments, real_inputs, built.value_texts)
 
 
 def _export(built: BuiltProblem, *, reads_numbers: bool) -> TracedProgram:

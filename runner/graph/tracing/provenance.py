@@ -33,6 +33,8 @@ LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
 LARGEST_REPLAY = 1 << 20
 """Most numbers in a tensor that is computed for real, because the author's code reads one of it."""
+_MOST_CALLS = 4096
+"""Most calls that are looked through for those that make a tensor whose numbers are read."""
 _DIGITS = range(3, 10)
 _IGNORED_KEYWORDS = {"device", "layout", "pin_memory", "generator", "non_blocking"}
 
@@ -99,13 +101,14 @@ def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records each operator call; used around the author's `__init__` and `get_inputs()`.
 
-    Around a forward on fake tensors, it lets the author's code read numbers that depend on no input
-    and no weight: whether positions from `torch.arange` begin anew, whether a mask of ones has a 0.
+    On fake tensors, it lets that code read numbers of tensors that it made itself.
     """
 
     def __init__(self, longest: int = LONGEST_LITERAL, *, keeps_origins: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._keeps_origins = keeps_origins
+        self.known: dict[int, torch.Tensor] = {}
+        """By id(): the numbers of fake tensors that come from elsewhere."""
         self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], Any, Origin | None]] = []
         self._longest = longest
         self._literals: dict[int, str | None] = {}
@@ -156,26 +159,41 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return None
 
     def _read_number(self, tensor: FakeTensor) -> Any:
-        """Return the number in a fake tensor, from the calls that made it, as `item()` returns it.
+        """Return the number in a fake tensor as `item()` returns it; None if it is unknown.
 
-        Return None if it is random, comes from elsewhere, or needs a large tensor. Authors read the
-        rates of stochastic depth like this: `[x.item() for x in torch.linspace(0, rate, depth)]`.
+        Authors read the rates of stochastic depth like this:
+        `[x.item() for x in torch.linspace(0, rate, depth)]`.
         """
-        calls = self._select_calls(tensor) if tensor.constant is None else None
-        if not calls:
+        replayed = self.replay(tensor) if tensor.constant is None else None
+        with without_modes():
+            return replayed[-1][1].item() if replayed else None
+
+    def replay(self, tensor: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
+        """Make a fake tensor for real by the calls that made it.
+
+        Return the fake tensors that lead to it, each with its numbers, itself as the last one. None
+        if it is random, comes from elsewhere, or needs a large tensor.
+        """
+        calls = self._select_calls(tensor, _MOST_CALLS) if isinstance(tensor, FakeTensor) else None
+        if calls is None:
             return None
         real: dict[int, torch.Tensor] = {}
+        replayed: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def replace(value: Any) -> Any:
-            if isinstance(value, torch.Tensor):
-                return value if not isinstance(value, FakeTensor) else real[id(value)]
+            if isinstance(value, FakeTensor):
+                if id(value) not in real:
+                    with without_modes():
+                        real[id(value)] = self.known[id(value)].clone()
+                    replayed.append((value, real[id(value)]))
+                return real[id(value)]
             if isinstance(value, torch.device):
                 return torch.device("cpu")  # It may be a simulated one.
             if isinstance(value, list | tuple):
                 return type(value)(map(replace, value))
             return value
 
-        for func, args, kwargs, out, _ in calls:
+        for func, args, kwargs, out, _ in _without_other_views(calls, tensor):
             outputs = _tensors(out)
             is_random = torch.Tag.nondeterministic_seeded in func.tags
             if is_random or any(t.numel() > LARGEST_REPLAY or t.is_meta for t in outputs):
@@ -185,13 +203,16 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             except (KeyError, TypeError):
                 return None
             with without_modes():
-                results = func(*arguments[0], **arguments[1])
-            real.update(zip(map(id, outputs), _tensors(results), strict=True))
-        with without_modes():
-            return real[id(tensor)].item() if id(tensor) in real else None
+                results = _tensors(func(*arguments[0], **arguments[1]))
+            real.update(zip(map(id, outputs), results, strict=True))
+            replayed += zip(outputs, results, strict=True)
+        try:
+            return [*replayed, (tensor, replace(tensor))]
+        except KeyError:
+            return None
 
-    def _select_calls(self, tensor: torch.Tensor) -> list[Any] | None:
-        """Return the calls that make a tensor, in order; None if they are too many."""
+    def _select_calls(self, tensor: torch.Tensor, most: int = LONGEST_RECIPE) -> list[Any] | None:
+        """Return the calls that make a tensor, in order; None if they are more than `most`."""
         self._index()
         queue = [storage_of(tensor)]
         visited = set(queue)
@@ -201,13 +222,25 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if position in selected:
                     continue
                 selected.add(position)
-                if len(selected) > LONGEST_RECIPE:
+                if len(selected) > most:
                     return None
                 _, args, kwargs, _, _ = self.calls[position]
                 for storage in {storage_of(t) for t in _tensors((args, kwargs))} - visited:
                     visited.add(storage)
                     queue.append(storage)
         return [self.calls[i] for i in sorted(selected)]
+
+
+def _without_other_views(calls: list[Any], tensor: torch.Tensor) -> list[Any]:
+    """Return the calls without those that only show a part of memory that no other call reads."""
+    needed = {id(tensor)}
+    remaining = []
+    for call in reversed(calls):
+        func, args, kwargs, out, _ = call
+        if schema(func).is_mutable or not needed.isdisjoint(map(id, _tensors(out))):
+            needed.update(map(id, _tensors((args, kwargs))))
+            remaining.append(call)
+    return remaining[::-1]
 
 
 def _write_recipe(
