@@ -104,7 +104,7 @@ class PartBuilder:
             return class_stem
         if is_numbered(scope):
             return line_stem([self.kernels[k] for k in kernels], container_stem(scope.path))
-        return attribute(scope.path)
+        return container_stem(scope.path)
 
     def fusion_part(self, fusion: Fusion) -> Part:
         """Return a fusion as a part."""

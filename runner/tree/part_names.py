@@ -21,8 +21,13 @@ def attribute(path: str) -> str:
 
 
 def container_stem(path: str) -> str:
-    """Return the stem of a block in a container: `layer1`, `features_block` of `features.7`."""
+    """Return the stem of a block in a container: `layer1`, `features_block` of `features.7`.
+
+    A container called `model` has the name of the module around it: `encoder` of `encoder.model`.
+    """
     pieces = path.split(".")
+    while len(pieces) > 1 and pieces[-1] == "model":
+        pieces.pop()
     names = [piece for piece in pieces if not piece.isdigit()]
     if not names:
         return "block"

@@ -313,3 +313,17 @@ def test_a_product_over_one_norm_is_no_cosine(program: Program) -> None:
     forward = "return (x * y).sum(-1) / (x.norm(dim=-1) * x.norm(dim=-1))"
     graph = program(forward, arguments="x, y", inputs="torch.randn(4, 8), torch.randn(4, 8)")
     assert "cosine_similarity" not in names(graph)
+
+
+MEANS = {
+    "masked_mean": "mask = (y > 0).float()\nreturn (x * mask).sum(1) / mask.sum(1).clamp(min=1)",
+    "weighted_mean": "w = 1 / (y * y + 1)\nreturn (x * w).sum(1) / w.sum(1)",
+}
+
+
+@pytest.mark.parametrize(("name", "forward"), MEANS.items(), ids=MEANS)
+def test_a_mean_by_a_mask_and_one_by_computed_weights(
+    program: Program, name: str, forward: str
+) -> None:
+    graph = program(forward, arguments="x, y", inputs="torch.randn(4, 8), torch.randn(4, 8)")
+    assert [kernel for kernel in names(graph) if "mean" in kernel] == [name]

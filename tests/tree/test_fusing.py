@@ -1,8 +1,10 @@
 """Which kernels are a fusion: calls of modules, blocks up to a residual add, straight lines."""
 
+import pytest
 from outlines import Apart, drawn, outline
 
 from runner.tree.part import Part
+from runner.tree.part_names import container_stem
 
 RESIDUAL = """
 class Model(nn.Module):
@@ -135,6 +137,14 @@ def test_a_call_of_a_module_is_a_fusion_named_by_its_class(apart: Apart) -> None
     assert [c.stem for c in attention.children] == [
         *("linear", "scaled_dot_product_attention", "linear"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("path", "stem"),
+    [("layer1", "layer1"), ("features.7", "features_block"), ("encoder.model", "encoder")],
+)
+def test_a_block_of_a_container_is_named_after_what_tells_most(path: str, stem: str) -> None:
+    assert container_stem(path) == stem
 
 
 def test_a_stretch_up_to_its_residual_add_is_a_block(apart: Apart) -> None:

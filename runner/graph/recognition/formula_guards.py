@@ -7,7 +7,7 @@ from runner.graph.dataflow import Flow
 from runner.graph.ir import Operation, Ref
 from runner.graph.operations import kind
 from runner.graph.recognition.formulas import LOSSES
-from runner.graph.recognition.unify import Match
+from runner.graph.recognition.unify import CASTS, Match
 
 Guard = Callable[[Match, Flow, int], str | None]
 """Takes (match, flow, index of the last operation).
@@ -83,6 +83,18 @@ def _segment_sum(match: Match, flow: Flow, root: int) -> str | None:
     return "segment_sum" if len(shape) > 1 and shape[-1] == shape[-2] else None
 
 
+def _masked_mean(match: Match, flow: Flow, root: int) -> str | None:
+    """Tell a mask, which comes from truth values or from outside, from computed weights."""
+    y = match.value("y")
+    while isinstance(y, Ref) and flow.graph.values[y.name].floating:
+        index = flow.producer.get(y.name)
+        op = flow.operations[index] if index is not None else None
+        if op is None or (not op.view and op.name not in CASTS):
+            return "masked_mean" if op is None else "weighted_mean"
+        y = Ref(next(op.refs()))
+    return "masked_mean"
+
+
 def _topk_router(match: Match, flow: Flow, root: int) -> str | None:
     """Accept a router if the program uses its weights and its choice, and returns neither."""
     best = [
@@ -155,6 +167,7 @@ GUARDS: dict[str, Guard] = {
     "layer_norm": _layer_norm,
     "group_norm": _group_norm,
     "embedding_bag": _embedding_bag,
+    "masked_mean": _masked_mean,
     "segment_sum": _segment_sum,
     "topk_router": _topk_router,
     "expert_combine": _expert_combine,
