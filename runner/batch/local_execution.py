@@ -7,11 +7,8 @@ from typing import Any
 
 from runner.batch import attempt
 from runner.batch.child.answer import Answer, FailureAnswer, FailureCause, VerdictAnswer
-from runner.batch.child.task import Task
-from runner.batch.cluster import usable_bytes
-from runner.batch.machine import cores
 from runner.batch.plan import label
-from runner.batch.submit import run_options
+from runner.batch.submit import local_task
 from runner.config import Settings
 from runner.errors import UsageError, unwritable_error
 from runner.problems import identify_problem
@@ -53,21 +50,9 @@ def decompose(
     store = DirectoryStore(settings.output)
     name = label(problem)
     directory = store.directory(name)
-    memory_bytes = usable_bytes(settings.memory)
-    task = Task(
-        problem=problem.path,
-        named=import_name,
-        label=name,
-        directory=directory.absolute(),
-        scratch=(directory.parent / f".{directory.name}.alone").absolute(),
-        options=run_options(settings),
-        memory_bytes=memory_bytes,
-        most_memory_bytes=memory_bytes,
-        threads=cores(),
-        timeout_s=settings.timeout,
-        keeps_passed=True,
-        keeps_values=keeps_values,
-    )
+    scratch = directory.parent / f".{directory.name}.alone"
+    facts = {"named": import_name, "keeps_passed": True, "keeps_values": keeps_values}
+    task = local_task(problem.path, name, directory, scratch, settings).model_copy(update=facts)
     log = settings.output / "logs" / f"{name}.log"
     outcome = attempt.decompose(task, log.absolute())
     answer = outcome.answer
@@ -136,19 +121,9 @@ def verify(
     if power_file is not None:
         _refuse_unwritable(power_file)
     mode = read_mode(directory) or settings.mode
-    memory_bytes = usable_bytes(settings.memory)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
-        task = Task(
-            problem=(directory / "original.py").absolute(),
-            label=directory.name,
-            directory=directory.absolute(),
-            scratch=Path(temporary_folder) / "scratch",
-            options=run_options(settings).model_copy(update={"mode": mode}),
-            memory_bytes=memory_bytes,
-            most_memory_bytes=memory_bytes,
-            threads=cores(),
-            timeout_s=settings.timeout,
-        )
+        original, scratch = directory / "original.py", Path(temporary_folder) / "scratch"
+        task = local_task(original, directory.name, directory, scratch, settings, mode)
         log = Path(temporary_folder) / "log"
         answer = attempt.run_without_commit("verify", task, log).answer
     _raise_if_refused(answer)

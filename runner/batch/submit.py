@@ -163,21 +163,11 @@ def _fit_choices(
     assert settings.fit is not None
     text = size(settings.fit).replace(" ", "").replace(".0", "")
     limit = MemoryLimit(settings.fit, text, settings.output)
-    max_bytes = usable_bytes(settings.memory)
 
     def forecast(problem: Problem) -> Answer:
         with _temporary_directory() as folder:
-            task = Task(
-                problem=problem.path,
-                label=label(problem),
-                directory=folder / "directory",
-                scratch=folder / "scratch",
-                options=run_options(settings),
-                memory_bytes=max_bytes,
-                most_memory_bytes=max_bytes,
-                threads=cores(),
-                timeout_s=settings.timeout,
-            )
+            directory, scratch = folder / "directory", folder / "scratch"
+            task = local_task(problem.path, label(problem), directory, scratch, settings)
             return run_without_commit("estimate", task, folder / "log").answer
 
     say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
@@ -222,6 +212,30 @@ def run_options(settings: Settings) -> RunOptions:
         verify=settings.verify,
         unverified=settings.unverified,
         decomposer=decomposer_process.select_decomposer(settings),
+    )
+
+
+def local_task(
+    problem: Path,
+    name: str,
+    directory: Path,
+    scratch: Path,
+    settings: Settings,
+    mode: str | None = None,
+) -> Task:
+    """Return a task for a child of this process, which gets all free memory and all cores."""
+    memory_bytes = usable_bytes(settings.memory)
+    options = run_options(settings)
+    return Task(
+        problem=problem.absolute(),
+        label=name,
+        directory=directory.absolute(),
+        scratch=scratch.absolute(),
+        options=options.model_copy(update={"mode": mode}) if mode else options,
+        memory_bytes=memory_bytes,
+        most_memory_bytes=memory_bytes,
+        threads=cores(),
+        timeout_s=settings.timeout,
     )
 
 

@@ -5,11 +5,8 @@ from pathlib import Path
 
 from runner.batch import attempt
 from runner.batch.child.answer import FactsAnswer
-from runner.batch.child.task import Task
-from runner.batch.cluster import usable_bytes
 from runner.batch.decomposer import decomposer_process
-from runner.batch.machine import cores
-from runner.batch.submit import run_options
+from runner.batch.submit import local_task
 from runner.config import Settings
 from runner.errors import ProblemError
 from runner.problems import find_problem, identify_problem
@@ -27,20 +24,10 @@ def write_brief(pattern: str, settings: Settings, output: Path | None) -> tuple[
     """
     file, _ = find_problem(pattern, None, None, settings.data, settings.output)
     problem = identify_problem(file)
-    memory_bytes = usable_bytes(settings.memory)
     directory = output or Path(problem.name)
     with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
-        task = Task(
-            problem=problem.path,
-            label=problem.name,
-            directory=directory.absolute(),
-            scratch=Path(folder) / "scratch",
-            options=run_options(settings),
-            memory_bytes=memory_bytes,
-            most_memory_bytes=memory_bytes,
-            threads=cores(),
-            timeout_s=settings.timeout,
-        )
+        scratch = Path(folder) / "scratch"
+        task = local_task(problem.path, problem.name, directory, scratch, settings)
         answer = attempt.run_without_commit("facts", task, Path(folder) / "log").answer
     if not isinstance(answer, FactsAnswer):
         raise ProblemError(problem.path, answer.reason or answer.status)

@@ -109,8 +109,7 @@ class ProgramServer:
             "readable": [str(path) for path in system_paths()],
         }
         self._channel.send(request, [MemoryFile(program_end.detach())])
-        answer, _ = self._channel.receive()
-        program = ConfinedProgram(own_end, file, self, int(answer["process"]))
+        program = ConfinedProgram(own_end, file, self)
         try:
             program.request("import", None, timeout_s=COMPILE_TIMEOUT_S)
             yield program
@@ -122,13 +121,12 @@ class ProgramServer:
 class ConfinedProgram:
     """A file that runs in a process of its own."""
 
-    def __init__(
-        self, connection: socket.socket, file: ProgramFile, server: ProgramServer, process: int
-    ) -> None:
-        self.file, self._server, self._process = file, server, process
+    def __init__(self, connection: socket.socket, file: ProgramFile, server: ProgramServer) -> None:
+        self.file, self._server = file, server
         self.busy_s, self.waiting_s = 0.0, 0.0
         """Seconds in batches in which its threads ran, and in which they waited for a processor."""
         self._connection, self._channel = connection, Channel(connection)
+        self._process = int(self._channel.receive()[0]["process"])
         self._memory = Memory()
         self._is_warm = False
 

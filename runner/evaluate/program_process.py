@@ -1,19 +1,12 @@
 """Runs a solution, or what it is compared with, in a process that has torch and nothing of kdrun.
 
-A judge starts it as `python -P -` with this text on standard input, followed by the texts of
-shared_memory.py, wire_format.py, sandbox.py, nested_values.py and program_values.py. It reads
-requests from a socket. Each program runs in a fork that may write to one folder alone, and that
-answers over a socket which comes with the request. The judge holds the expected values and the
-clock.
+forking_server.py calls `run_request` in a process of its own, which may write to one folder alone.
+The judge holds the expected values and the clock.
 """
 
 import contextlib
-import ctypes
 import gc
 import os
-import signal
-import socket
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,52 +23,12 @@ _CACHE_VARIABLES = {
     "TRITON_CACHE_DIR": "triton",
 }
 """Maps variables to folders in the writable one, in which compilers keep files."""
-_SET_CHILD_SUBREAPER = 36
 _Tools = dict[str, Any]
 
 
-def serve(descriptor: int, tools: _Tools) -> None:
-    """Fork a process for each program, until the other side closes the socket."""
-    channel = tools["Channel"](socket.socket(fileno=descriptor))
-    gc.freeze()  # A garbage collection would write to pages that forks share.
-    if sys.platform == "linux":  # Whatever a program leaves running becomes a child of this one.
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    programs: set[int] = set()
-    while True:
-        try:
-            request, files = channel.receive()
-        except tools["ConnectionLostError"]:
-            _end_children(set())
-            os._exit(0)
-        programs -= {program for program in programs if os.waitpid(program, os.WNOHANG)[0]}
-        _end_children(programs)
-        program = os.fork()
-        if program:
-            programs.add(program)
-            channel.send({"process": program})
-        else:
-            os.setpgid(0, 0)  # Killing the group also ends the compilers that the program starts.
-            os.close(descriptor)
-            answers = tools["Channel"](socket.socket(fileno=os.dup(files.pop(0).descriptor)))
-            _run_program(request, answers, tools)
-        del request, files
-
-
-def _end_children(programs: set[int]) -> None:
-    """Kill the children of this process that are no running programs, with their groups."""
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError):
-            fields = entry.read_text().rpartition(")")[2].split()
-            child = int(entry.parent.name)
-            if int(fields[1]) == os.getpid() and child not in programs:
-                for kill in (os.killpg, os.kill):
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-
-
-def _run_program(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
-    """Answer one program's requests until the judge has no more, and exit."""
+def run_request(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
+    """Send the process's id, and answer one program's requests until the judge has no more."""
+    answers.send({"process": os.getpid()})
     writable = Path(request["writable"])
     with contextlib.suppress(BaseException):
         for variable, name in _CACHE_VARIABLES.items():
@@ -94,7 +47,6 @@ def _run_program(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
             except Exception as error:  # The program may raise anything.
                 answer, answer_files = {"error": _describe_error(error, request["file"])}, []
             answers.send(answer, answer_files)
-    os._exit(0)
 
 
 def _describe_error(error: BaseException, file: str) -> str:

@@ -57,7 +57,6 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
     ),
     "AutoencoderDC": "float32[1,{in_channels},256,256]",
     "AutoencoderKL": "float32[1,{in_channels},256,256]",
-    "AutoencoderKLAllegro": "float32[1,{in_channels},9,256,256]",
     "AutoencoderKLCogVideoX": "float32[1,{in_channels},9,256,256]",
     "AutoencoderKLCosmos": "float32[1,{in_channels},9,256,256]",
     "AutoencoderKLFlux2": "float32[1,{in_channels},256,256]",
@@ -500,7 +499,6 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("decoder_input_tokens", "torch.randn(1, 256, 128)"),
         ("decoder_noise_time", "torch.full((1,), 0.5)"),
     ),
-    "UNet1DModel": "float32[1,{in_channels},{sample_size}], int64[1]=500",
     "UNet2DConditionModel": (
         "float32[1,{in_channels},64,64], int64[1]=500, float32[1,77,{cross_attention_dim}]"
     ),
@@ -512,8 +510,8 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "float32[1,4,64,64], int64[1]=500, float32[1,77,{cross_attention_dim}], "
         "float32[1,{ctrl_conditioning_channels},512,512]"
     ),
-    "UNetMotionModel": (
-        "float32[1,{in_channels},16,32,32], int64[1]=500, float32[1,77,{cross_attention_dim}]"
+    "UNetMotionModel": (  # 16 frames, and the prompt for each of them
+        "float32[1,{in_channels},16,32,32], int64[1]=500, float32[16,77,{cross_attention_dim}]"
     ),
     "UNetSpatioTemporalConditionModel": (
         "float32[1,14,{in_channels},64,64], float32[1]=0.5, "
@@ -567,6 +565,9 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
 cannot say them. A name in braces is an argument of the class, with its default."""
 
 REFUSALS: Mapping[str, str] = {
+    "AutoencoderKLAllegro": (
+        "its encode() raises NotImplementedError with its default use_tiling=False"
+    ),
     "ControlNetUnionModel": (
         "its default addition_time_embed_dim is None, which its constructor multiplies"
     ),
@@ -610,6 +611,10 @@ REFUSALS: Mapping[str, str] = {
         "num_vector_embeds and patch_size: it raises ValueError"
     ),
     "TransformerTemporalModel": ("its default in_channels is None, and GroupNorm needs a number"),
+    "UNet1DModel": (
+        "its defaults contradict each other: its first convolution takes in_channels=2 channels, "
+        "and is given 64 of the time embedding besides (extra_in_channels=0)"
+    ),
     "ZImageControlNetModel": (
         "its default control_layers_places is None, and it asserts that 0 is among them"
     ),

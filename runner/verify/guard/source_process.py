@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from runner.verify.guard import forking_server
 from runner.verify.guard.wire_format import Channel
 
 
@@ -19,10 +20,10 @@ def start_process(
     environment: Mapping[str, str],
     removed_variables: Sequence[str] = (),
 ) -> tuple["subprocess.Popen[bytes]", Channel]:
-    """Run `serve(descriptor, tools)` of a program's module; return the process and its channel.
+    """Start a server that calls `run_request` of a program's module; return it and its channel.
 
-    `tools`: modules whose names `serve` gets as one dict. `removed_variables`: those that only
-    the start of the process needs.
+    `tools`: modules whose names `run_request` gets as one dict. `removed_variables`: those that
+    only the start of the process needs.
     """
     own_end, process_end = socket.socketpair()
     process = subprocess.Popen(
@@ -31,10 +32,10 @@ def start_process(
         pass_fds=[process_end.fileno()],
         env=environment,
     )
-    parts = [_read_source(program)]
+    parts = [_read_source(forking_server), _read_source(program)]
     parts += [f"os.environ.pop({name!r}, None)" for name in removed_variables]
     parts += ["tools = {}", *(f"exec({_read_source(tool)!r}, tools)" for tool in tools)]
-    parts.append(f"serve({process_end.fileno()}, tools)")
+    parts.append(f"serve({process_end.fileno()}, run_request, tools)")
     assert process.stdin is not None
     with process.stdin as stdin:
         stdin.write("\n".join(parts).encode())

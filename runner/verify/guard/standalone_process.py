@@ -1,17 +1,10 @@
 """Runs a file of a decomposition as a user would: imported by a process that has only torch.
 
-A judge starts it as `python -P -` with this text on standard input, followed by the texts of
-shared_memory.py, wire_format.py, sandbox.py, retained_state.py, nested_values.py and
-program_values.py: no frame, module, argument or file name tells who asks. It reads requests from a
-socket. Each request runs in a fork that may write to its own folder alone, and that answers over a
-socket that comes with the request.
+forking_server.py calls `run_request` in a process of its own, which may write to its folder alone.
 """
 
 import contextlib
-import gc
 import os
-import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -24,49 +17,11 @@ _REHEARSALS, _SLOW_S = 4, 0.25
 _QUICK_REHEARSALS, _QUICK_S = 16, 0.03
 _FEW_DIFFERENCES = 0.1
 """Share of a buffer's elements that differ for another seed, if it is drawn."""
+torch.backends.opt_einsum.enabled = False  # It would choose other operations.
 
 
-def serve(descriptor: int, tools: dict[str, Any]) -> None:
-    """Answer requests until the other side closes the socket."""
-    torch.backends.opt_einsum.enabled = False  # It would choose other operations.
-    channel = tools["Channel"](socket.socket(fileno=descriptor))
-    tools["seed_generators"](0)  # It imports modules, which no fork has to import again.
-    gc.freeze()  # A garbage collection would write to pages that forks share.
-    children: list[int] = []
-    while True:
-        try:
-            request, files = channel.receive()
-        except tools["ConnectionLostError"]:
-            for child in children:
-                _kill_group(child)
-            os._exit(0)
-        children = [child for child in children if not _reap_child(child)]
-        child = os.fork()
-        if child:
-            children.append(child)
-        else:
-            os.setpgid(0, 0)  # Killing the group also ends the processes that the file starts.
-            os.close(descriptor)
-            answers = tools["Channel"](socket.socket(fileno=os.dup(files.pop(0).descriptor)))
-            _handle_request(request, answers, tools)
-        del request, files
-
-
-def _reap_child(child: int) -> bool:
-    """Return whether a child has ended; if so, kill the processes that it started."""
-    if os.waitpid(child, os.WNOHANG) == (0, 0):
-        return False
-    _kill_group(child)
-    return True
-
-
-def _kill_group(child: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-
-
-def _handle_request(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
-    """Run a request, send the error if one is raised, and exit."""
+def run_request(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
+    """Run a request, and send the error if one is raised."""
     try:
         torch.set_num_threads(request["threads"])
         os.chdir(request["folder"])
@@ -77,7 +32,6 @@ def _handle_request(request: dict[str, Any], answers: Any, tools: dict[str, Any]
             answers.send({"error": f"{type(error).__name__}: {error}"})
     with contextlib.suppress(Exception):
         sys.stdout.flush()
-    os._exit(0)
 
 
 def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> None:
