@@ -10,7 +10,8 @@ that share a row are equal in all that it says. The words are
     flops=4            floating-point operations for an element: of the output for a pointwise
                        operator and an interpolation, else of the first input
     workspace=2        memory beyond inputs and outputs while it runs, in sizes of the first input
-    unary=torch        called `torch.abs(self)`; or `F.relu(self)`, or `self.t()`
+    unary=torch        called `torch.abs(self)`; or `F.relu(self)`, `self.t()`,
+                       `torch.special.i1(self)`
     binary=Tensor      called `torch.maximum(self, other)`, for each of these overloads
 
 What a number cannot say is a function in `cost.py`, `workspace_memory.py` or `distributions/`.
@@ -32,7 +33,12 @@ from dataclasses import dataclass, field, replace
 _FLOPS_OF_KIND = {"softmax": 5, "normalization": 4}
 """FLOPs for an element of the kinds where the usual number is not one. Softmax: maximum, subtract,
 exp, sum, divide. Normalizations: the statistics, then subtract, multiply, scale, shift."""
-_UNARY_CALLS = {"torch": "torch.{}(self)", "F": "F.{}(self)", "self": "self.{}()"}
+_UNARY_CALLS = {
+    "torch": "torch.{}(self)",
+    "special": "torch.special.{}(self)",
+    "F": "F.{}(self)",
+    "self": "self.{}()",
+}
 
 _ROWS = """
 # pointwise
@@ -42,7 +48,13 @@ logical_not rad2deg reciprocal rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt
 square tan tanh trunc : unary=torch
 __and__ __lshift__ __or__ __rshift__ __xor__ bfloat16 bitwise_not double eq
 fake_quantize_per_tensor_affine floor_divide ge gt le log_sigmoid_forward lt mul ne neg pow
-remainder special_erf special_erfc special_expit special_expm1 special_log1p special_ndtr
+remainder
+special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_digamma : unary=special
+special_entr special_erf special_erfc special_erfcx special_erfinv special_exp2 : unary=special
+special_expit special_expm1 special_gammaln special_i0 special_i0e special_i1 special_i1e : unary=special
+special_log1p special_log_ndtr special_modified_bessel_i0 special_modified_bessel_i1 : unary=special
+special_modified_bessel_k0 special_modified_bessel_k1 special_ndtr special_ndtri : unary=special
+special_psi special_sinc : unary=special
 atan2 fmax fmin hypot logaddexp logical_and logical_or logical_xor maximum : binary=default
 minimum : binary=default
 bitwise_and bitwise_or bitwise_xor copysign fmod greater greater_equal : binary=Tensor,Scalar
@@ -378,6 +390,8 @@ dsplit = int self.dsplit(sections)
     array self.dsplit(indices)
 unbind = int self.unbind(dim)
     int self.unbind(0)
+stft = default torch.stft(self, n_fft, hop_length=None, win_length=None, window=None, center=[False], normalized=False, onesided=None, return_complex=None, align_to_window=None)
+istft = default torch.istft(self, n_fft, hop_length=None, win_length=None, window=None, center=True, normalized=False, onesided=None, length=None, return_complex=False)
 fft_fft = default torch.fft.fft(self, n=None, dim=-1, norm=None)
 fft_ifft = default torch.fft.ifft(self, n=None, dim=-1, norm=None)
 fft_rfft = default torch.fft.rfft(self, n=None, dim=-1, norm=None)
@@ -533,7 +547,7 @@ def _parse_row(name: str, kind: str, words: list[str]) -> Operator:
     values = dict(word.split("=") for word in words if "=" in word)
     calls: dict[str, tuple[str, ...]] = {}
     if form := values.get("unary"):
-        calls["default"] = (_UNARY_CALLS[form].format(name),)
+        calls["default"] = (_UNARY_CALLS[form].format(name.removeprefix("special_")),)
     for overload in filter(None, values.get("binary", "").split(",")):
         calls[overload] = (f"torch.{name}(self, other)",)
     return Operator(

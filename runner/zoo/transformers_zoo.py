@@ -41,6 +41,7 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
     """Return the class with its default configuration, and its main inputs and masks."""
     import transformers
 
+    transformers.logging.set_verbosity_error()  # Default configurations contradict themselves.
     try:
         model_class: Any = getattr(transformers, name)
         config = model_class.config_class()

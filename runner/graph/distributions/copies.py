@@ -69,7 +69,7 @@ def _scatter(values: Values, op: Operation) -> Distribution:
     base = values.distribution(op.args[0])
     sources = (op.arg(name) for name in ("src", "value", "values"))
     source: Arg = next((operand for operand in sources if operand), op.args[1])
-    if op.name == "scatter":
+    if op.name in {"scatter", "scatter_reduce", "index_reduce"}:
         source = op.args[3] if len(op.args) > 3 else source
     places = op.arg("index") if op.name.startswith("scatter") else source
     share = prod(values.shape(places)) / max(prod(values.result_shape(op)), 1) if places else 0.5
@@ -119,7 +119,8 @@ def _identity_matrix(values: Values, op: Operation) -> Distribution:
 COPIES: dict[str, Rule] = {
     "cat": _cat, "concat": _cat, "stack": _cat, "pad": _pad, "constant_pad_nd": _pad,
     "scatter": _scatter, "slice_scatter": _scatter, "select_scatter": _scatter,
-    "index_put": _scatter, "scatter_add": _scatter_add, "index_add": _scatter_add,
+    "index_put": _scatter, "scatter_reduce": _scatter, "index_reduce": _scatter,
+    "scatter_add": _scatter_add, "index_add": _scatter_add,
     "tril": _triangle, "triu": _triangle, "eye": _identity_matrix, "one_hot": _identity_matrix,
     **dict.fromkeys(
         (

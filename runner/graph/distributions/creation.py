@@ -24,6 +24,11 @@ def _draw_normal(values: Values, op: Operation) -> Distribution:
     return Distribution(mean, mean**2 + std**2, mean**2)
 
 
+def _draw_exponential(values: Values, op: Operation) -> Distribution:
+    mean = 1 / number_or(op.args[1] if len(op.args) > 1 else op.arg("lambd"), 1.0)
+    return Distribution(mean, 2 * mean**2, mean**2, low=0.0)
+
+
 def _draw_integers(values: Values, op: Operation) -> Distribution:
     numbers = [number_or(a, 0.0) for a in op.args if isinstance(a, int)]
     low, high = (numbers[0], numbers[1]) if op.target.endswith("low") else (0.0, numbers[0])
@@ -48,6 +53,7 @@ def _full(values: Values, op: Operation) -> Distribution:
 CREATION: dict[str, Rule] = {
     "rand": _draw_uniform, "rand_like": _draw_uniform, "uniform": _draw_uniform,
     "randn": _draw_normal, "randn_like": _draw_normal, "normal": _draw_normal,
+    "exponential": _draw_exponential,
     "randint": _draw_integers, "arange": _range, "linspace": _range,
     "zeros": _one_number(0.0), "zeros_like": _one_number(0.0), "new_zeros": _one_number(0.0),
     "zero": _one_number(0.0), "ones": _one_number(1.0), "ones_like": _one_number(1.0),

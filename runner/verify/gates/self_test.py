@@ -1,5 +1,6 @@
 """Judges each component file by itself, on its own inputs and against its own documentation."""
 
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -434,7 +435,8 @@ def _find_class_file(cls: type[nn.Module], folder: Path) -> Path | None:
     A subclass of a torch class that only defines __init__ has no forward of its own, and the code
     of a decorated forward lies in the decorator's file.
     """
-    forward = getattr(cls.forward, "__wrapped__", cls.forward)
+    forward = inspect.getattr_static(cls, "forward")  # A class of torch.jit computes it.
+    forward = getattr(forward, "__wrapped__", forward)
     functions = [forward, *vars(cls).values()]
     files = [getattr(getattr(f, "__code__", None), "co_filename", None) for f in functions]
     module = sys.modules.get(cls.__module__)

@@ -27,6 +27,7 @@ import runner
 from runner.problems import to_plain_containers
 from runner.torch_internals import (
     DisableTorchFunction,
+    OpOverload,
     TorchDispatchMode,
     consist_of_plain_tensors,
     storage_key,
@@ -216,8 +217,10 @@ class CallRecorder:
         return result
 
     def record_function(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Call a function of torch and record the call."""
-        name = _function_names().get(func)
+        """Call a function of torch, or an operator by its name, and record the call."""
+        name, kind = _function_names().get(func), "function"
+        if name is None and isinstance(func, OpOverload):
+            name, kind = func.name(), "operation"
         encoded: list[Any] | None = None
         if name is not None:
             with suppress(NotToldError):
@@ -240,9 +243,22 @@ class CallRecorder:
         inner_items = self.items[first:]
         if any(item[0] in {"enter", "leave"} for item in inner_items):
             return result  # It called a module, whose calls are recorded on their own.
+        if self._hides_values(args, kwargs, inner_items):
+            self.value_independent = False
         self.items[first:] = [item for item in inner_items if item[0] == "gone"]
-        self.add_item(["function", name, *encoded, result_numbers, self.find_source_line()])
+        self.add_item([kind, name, *encoded, result_numbers, self.find_source_line()])
         return result
+
+    def _hides_values(self, args: Any, kwargs: Any, items: list[Item]) -> bool:
+        """Return whether a call read whole numbers that none of its operators has as an argument.
+
+        Torch's C++ code reads the batch sizes of a packed sequence so.
+        """
+        counts = [t for t in tensors([args, kwargs]) if t.dtype is torch.int64 and t.numel()]
+        if not counts or not items:
+            return False
+        text = str([item[2:4] for item in items if item[0] == "operation"])
+        return any(f"{{'t': {self.number_tensor(tensor)}}}" not in text for tensor in counts)
 
     def record_reading(self, func: Any, args: Any, first: int) -> bool:
         """Record a call that read a whole tensor, which dispatches no operator, as a comparison.

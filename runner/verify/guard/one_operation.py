@@ -154,6 +154,14 @@ def _recognize_operations(file: Path) -> tuple[list[str], list[str], tuple[str, 
     return names, [kernel.kind for kernel in main_kernels], operations
 
 
+def _format_input(tensor: torch.Tensor) -> str:
+    """Return Python text for an input; whole numbers may count or index something."""
+    if tensor.dtype is torch.int64 and 0 < tensor.numel() <= _MAX_LITERAL_ELEMENTS:
+        return f"torch.tensor({tensor.tolist()}, dtype=torch.int64)"
+    layout = f"{list(tensor.shape)}, {list(tensor.stride())}"
+    return f"torch.empty_strided({layout}, dtype={tensor.dtype}).zero_()"
+
+
 class ReplayedProgram:
     """The last program of a model, as text of a problem's file."""
 
@@ -186,10 +194,7 @@ class ReplayedProgram:
     def text(self) -> str:
         """Return the text of a problem's file."""
         parameters = ", ".join(f"x{n}" for n in range(len(self._inputs)))
-        inputs = ", ".join(
-            f"torch.empty_strided({list(t.shape)}, {list(t.stride())}, dtype={t.dtype}).zero_()"
-            for t in self._inputs
-        )
+        inputs = ", ".join(map(_format_input, self._inputs))
         lines = [
             "import torch",
             "from torch import nn",

@@ -149,11 +149,15 @@ def _overwrites_all(name: str, values: Mapping[str, Any]) -> bool:
 
     `values`: the operation's arguments by name.
     """
-    if name.rstrip("_") != "index_put" or values.get("accumulate") or len(values["indices"]) != 1:
+    stem, index = name.rstrip("_"), None
+    if stem == "index_put" and not values.get("accumulate") and len(values["indices"]) == 1:
+        (index,) = values["indices"]
+    elif stem == "scatter" and values["self"].ndim == 1 and "reduce" not in values:
+        index = values["index"]
+    if index is None or index.dtype != torch.long or index.is_meta:
         return False
-    (index,) = values["indices"]
     rows = len(values["self"]) if values["self"].ndim else 0
-    if index is None or index.dtype != torch.long or index.shape != (rows,) or index.is_meta:
+    if index.shape != (rows,):
         return False
     return torch.equal(index.sort().values, torch.arange(rows, device=index.device))
 
