@@ -559,6 +559,25 @@ ODD: dict[str, dict[str, str]] = {
         "self.fc.weight = nn.Parameter(Quantised(integers, scale), requires_grad=False)",
         "forward": "return self.norm(torch.tanh(self.fc(x)))",
     },
+    "an operator of many others, called by its name": {
+        "init": "self.register_buffer('w', torch.hann_window(64))",
+        "inputs": "torch.randn(2, 512)",
+        "forward": "s = torch.stft(x, 64, 16, window=self.w, return_complex=True)\n"
+        "s = s * torch.special.ndtr(s.abs())\n"
+        "return torch.istft(s, 64, 16, window=self.w, length=512)",
+    },
+    "the largest of each group, and noise that chooses": {
+        "init": "self.fc = nn.Linear(16, 8)",
+        "arguments": "x, group",
+        "inputs": "torch.randn(40, 16), torch.randint(0, 10, (40,))",
+        "forward": "y, base = self.fc(x), torch.full((10, 8), -1e9)\n"
+        "best = base.scatter_reduce(0, group[:, None].expand(40, 8), y, 'amax')\n"
+        "return F.gumbel_softmax(best.clamp(min=0), hard=True)",
+    },
+    "a scripted part": {
+        "init": "self.body = torch.jit.script(nn.Sequential(nn.Linear(16, 8), nn.ReLU()))",
+        "forward": "return self.body(x).tanh()",
+    },
     "a state that forward resets, updates and returns": {
         "init": "self.fc = nn.Linear(16, 16)\n"
         "self.register_buffer('voltage', torch.zeros(4, 16))\n"
@@ -617,6 +636,13 @@ def test_it_passes_every_gate(tmp_path: Path, what: str) -> None:
         "experts that take their tokens",
         "quantised weights of a tensor subclass",
         "a state that forward resets, updates and returns",
+        "packed sequences",
+        "a dataclass in and out",
+        "places of a mask that are filled",
+        "a mask seen from another side",
+        "an operator of many others, called by its name",
+        "the largest of each group, and noise that chooses",
+        "a scripted part",
     ],
 )
 def test_it_passes_as_a_strangers_directory(tmp_path: Path, what: str) -> None:

@@ -18,7 +18,7 @@ from runner.problems.loading import (
     load_problem,
     seed,
 )
-from runner.problems.nested_values import members, to_plain_containers
+from runner.problems.nested_values import fill_objects, members, to_plain_containers
 from runner.problems.package_model import (
     find_problem,
     problem_text,
@@ -87,6 +87,7 @@ __all__ = [
     "data_root",
     "describe_origin",
     "fetch_dataset",
+    "fill_objects",
     "find_dataset_level",
     "find_labels",
     "find_mistake",

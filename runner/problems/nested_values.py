@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 
@@ -55,6 +56,29 @@ def to_plain_containers(value: object, *, ancestors: frozenset[int] = frozenset(
         for key, item in converted.items()
         if isinstance(item, (*_BASIC, dict, list, tuple)) or _is_tensor(item)
     }
+
+
+def fill_objects(plain: object, drawn: object) -> object:
+    """Return plain containers as the objects that `to_plain_containers` would make them of.
+
+    `drawn`: an earlier value of the same structure, whose objects are copied.
+    """
+    if isinstance(plain, dict):
+        attributes = members(drawn)
+        if attributes is None:
+            old = drawn if isinstance(drawn, Mapping) else {}
+            return {key: fill_objects(item, old.get(key)) for key, item in plain.items()}
+        filled = copy.copy(drawn)
+        for key, item in plain.items():
+            object.__setattr__(filled, key, fill_objects(item, attributes.get(key)))
+        return filled
+    if not isinstance(plain, list | tuple):
+        return plain
+    old_items = drawn if isinstance(drawn, list | tuple) and len(drawn) == len(plain) else plain
+    items = [fill_objects(item, old) for item, old in zip(plain, old_items, strict=True)]
+    if isinstance(plain, list):
+        return items
+    return type(drawn)(*items) if hasattr(drawn, "_fields") else tuple(items)
 
 
 def _is_tensor(value: object) -> bool:

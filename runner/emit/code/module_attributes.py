@@ -297,7 +297,7 @@ def random_tensor(spec: TensorSpec, state: State) -> str:
         if state.ones in {None, spec.numel}:
             return f"torch.ones({shape or '()'}, dtype=torch.bool)"
         view = f".view({shape})" if len(spec.shape) != 1 else ""
-        return f"(torch.arange({spec.numel}) < {state.ones}){view}"
+        return f"(torch.randperm({spec.numel}) < {state.ones}){view}"
     if spec.dtype in _BYTES:
         return f"torch.randint({_BYTES[spec.dtype]}, {tuple(spec.shape)}{dtype})"
     if not spec.floating:

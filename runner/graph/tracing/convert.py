@@ -51,6 +51,7 @@ from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
 from runner.graph.tracing.method_calls import add_method_scopes
 from runner.graph.tracing.provenance import (
     literal_of,
+    memory_key,
     plain_kwargs,
     schema_names,
     spec_of,
@@ -61,7 +62,6 @@ from runner.graph.tracing.refusal import DENSE, CaptureRefusal
 from runner.graph.tracing.source_statement import find_origin
 from runner.problems import Problem, find_operator_module, path_within_package
 from runner.torch_internals import (
-    FakeTensor,
     HigherOrderOperator,
     OpOverload,
     overload_of,
@@ -142,12 +142,12 @@ def convert(
             inputs.append(Input(node.name, path, built.inputs_recorder.recipe(tensor)))
             input_tensors[node.name] = built.real_inputs.get(id(tensor), tensor)
         elif role == "constant":
-            if state_name := weights.get(_memory_key(tensor)):
+            if state_name := weights.get(memory_key(tensor)):
                 node_values[node] = Ref(state_name)
             else:
                 states[node.name] = constant_state(built, path, tensor, written_out=True)
         else:
-            weights[_memory_key(tensor)] = node.name
+            weights[memory_key(tensor)] = node.name
             recipe = built.model_recorder.recipe(tensor)
             states[node.name] = State(
                 path,
@@ -241,13 +241,6 @@ def _literal_or_text(value: Any) -> Arg:
         return str(value)
 
 
-def _memory_key(tensor: torch.Tensor) -> object:
-    """Return a key for the memory that a tensor shows; for a sparse tensor, its storage."""
-    if tensor.layout is not torch.strided:
-        return storage_of(tensor)
-    return storage_of(tensor), tensor.storage_offset(), tensor.shape, tensor.stride()
-
-
 class _GraphWriter:
     """Converts fx nodes to operations, one after the other."""
 
@@ -301,7 +294,7 @@ class _GraphWriter:
     def _convert_attribute(self, node: FxNode, module: Any, prefix: str) -> None:
         value = functools.reduce(getattr, str(node.target).split("."), module)
         if isinstance(value, torch.Tensor):
-            if state_name := self.weights.get(_memory_key(value)):
+            if state_name := self.weights.get(memory_key(value)):
                 self.node_values[node] = Ref(state_name)
                 return
             name = prefix + node.name
@@ -350,7 +343,7 @@ class _GraphWriter:
             self.node_values[node] = TensorSubclass(path)
             return
         tensor = self.state_tensors[path]
-        name = self.weights.setdefault(_memory_key(tensor), node.name)
+        name = self.weights.setdefault(memory_key(tensor), node.name)
         self.node_values[node] = Ref(name)
         if name in self.states:
             return
@@ -445,7 +438,8 @@ class _GraphWriter:
             self.values[name] = spec_of(result)
             outputs.append(name)
             refs.append(Ref(name))
-            if text := self._recorded_text(node, i, is_list):
+            known_text = self.built.value_texts.get(memory_key(result))
+            if text := known_text or self._recorded_text(node, i, is_list):
                 self.observed_values[name] = text
         random = torch.Tag.nondeterministic_seeded in target.tags
         if random or any(self._is_varying(a) for a in (*node.args, *node.kwargs.values())):
@@ -522,9 +516,6 @@ class _GraphWriter:
     def _recorded_text(self, node: FxNode, position: int, is_list: bool) -> str | None:
         """Return the text of one of a node's results, if the tracer recorded it."""
         if not is_list:
-            value: Any = node.meta.get("val")
-            if self.built.value_texts and isinstance(value, FakeTensor):
-                return self.built.value_texts.get((storage_of(value), spec_of(value)))
             return node.meta.get("seen")
         for user in node.users:
             if getattr(user.target, "__name__", "") == "getitem" and user.args[1] == position:

@@ -11,22 +11,20 @@ from typing import Any
 
 import torch
 
-from runner.graph.ir import TensorSpec
 from runner.graph.tracing.deciding_values import observed_value_text
-from runner.graph.tracing.provenance import ProvenanceRecorder, spec_of
+from runner.graph.tracing.provenance import ProvenanceRecorder, memory_key
 from runner.problems import Problem, load_problem, seed
 from runner.torch_internals import (
     FakeTensor,
     set_nonzero_count,
-    storage_of,
     tree_flatten,
     without_modes,
 )
 
 _MOST_NUMBERS = 1 << 26
 """Most numbers of inputs that are drawn for real."""
-ValueTexts = MutableMapping[tuple[int, TensorSpec], str]
-"""Maps the storage and the form of a fake tensor to Python text with its numbers."""
+ValueTexts = MutableMapping[object, str]
+"""Maps the memory that a fake tensor shows to Python text with its numbers."""
 
 
 def draw_real_inputs(problem: Problem, inputs: Any) -> list[Any]:
@@ -91,5 +89,5 @@ class KnownNumbers(ProvenanceRecorder):  # type: ignore[no-untyped-call]
         for fake, real in replayed or ():
             text = observed_value_text(real)
             if text is not None:
-                self._texts[storage_of(fake), spec_of(fake)] = text
+                self._texts[memory_key(fake)] = text
         return replayed[-1][1] if replayed else None

@@ -47,6 +47,13 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
     )
 
 
+def memory_key(tensor: torch.Tensor) -> object:
+    """Return a key for the memory that a tensor shows; for a sparse tensor, its storage."""
+    if tensor.layout is not torch.strided:
+        return storage_of(tensor)
+    return storage_of(tensor), tensor.storage_offset(), tensor.shape, tensor.stride()
+
+
 def literal_of(value: Any) -> Arg:
     """Return a non-tensor argument in the graph's notation; raise TypeError if it has none."""
     if value is None or isinstance(value, (bool, int, float, complex, str)):

@@ -220,7 +220,7 @@ class CallRecorder:
         """Call a function of torch, or an operator by its name, and record the call."""
         name, kind = _function_names().get(func), "function"
         if name is None and isinstance(func, OpOverload):
-            name, kind = func.name(), "operation"
+            name, kind = func.name(), "operation"  # type: ignore[no-untyped-call]
         encoded: list[Any] | None = None
         if name is not None:
             with suppress(NotToldError):

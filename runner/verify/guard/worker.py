@@ -24,7 +24,13 @@ import torch
 from torch import nn
 
 from runner.errors import MissingError
-from runner.problems import LoadedProblem, load_problem, read_problem, to_plain_containers
+from runner.problems import (
+    LoadedProblem,
+    fill_objects,
+    load_problem,
+    read_problem,
+    to_plain_containers,
+)
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import FakeTensorMode, plain_tensors_in
 from runner.verify.findings import Findings
@@ -142,6 +148,10 @@ class Worker:
         self._files = Files(directory)
         self._modules: list[ModuleType | LoadedProblem] = []
         self._models: dict[int, nn.Module] = {}
+        self._originals: set[int] = set()
+        """Numbers of those models that are the original's."""
+        self._drawn: Any = None
+        """The original's latest inputs, which may be objects that hold tensors."""
         self._slots: dict[int, list[list[str]]] = {}
         """Maps a model to the slots of its weights and other tensors."""
         self._model_count = 0
@@ -269,6 +279,8 @@ class Worker:
             return tuple(inputs), {}
 
         drawn = runner.draw(request["what"], get_inputs, 0, repeated=request["repeated"])
+        if isinstance(module, LoadedProblem):
+            self._drawn = drawn
         tensors: list[torch.Tensor] = []
         encoded = encode(to_plain_containers(drawn), lambda tensor: _index_tensor(tensor, tensors))
         return self._attach_tensors({"inputs": encoded}, tensors)
@@ -286,6 +298,8 @@ class Worker:
         self._model_count += 1
         number = self._model_count
         self._models[number] = model
+        if isinstance(module, LoadedProblem):
+            self._originals.add(number)
         return self._describe_model(model, number, answer)
 
     def _describe_model(self, model: nn.Module, number: int, answer: dict[str, Any]) -> Any:
@@ -391,6 +405,9 @@ class Worker:
     def _run_forward(self, request: Any, root: nn.Module, inputs: list[torch.Tensor]) -> Any:
         model = root.get_submodule(request["path"])
         args, kwargs = (decode(request[name], inputs.__getitem__) for name in ("args", "kwargs"))
+        if model is root and request["model"] in self._originals:
+            args = fill_objects(args, self._drawn[0])
+            kwargs = fill_objects(kwargs, self._drawn[1])
         slots = [tensor_at(root, slot) for slot in self._slots[request["model"]]]
         known_tensors = dict(enumerate(inputs))
         for n, tensor in enumerate(slots):
