@@ -137,6 +137,10 @@ def check_inputs(
     """Raise ProblemError if forward()'s signature does not accept these inputs."""
     import torch
 
+    if getattr(model.forward, "__name__", "") == "_forward_unimplemented":
+        raise ProblemError(
+            problem.path, f"{type(model).__name__} has no forward()", hint="define it"
+        )
     if model._forward_pre_hooks or type(model).__call__ is not torch.nn.Module.__call__:
         return  # the hook or __call__ may change the inputs before forward() gets them
     try:  # a decorator of forward() may pass it further arguments

@@ -127,6 +127,7 @@ cannot say them."""
 
 REFUSALS: Mapping[str, str] = {
     "AutoformerModel": ("its default configuration sets no prediction_length, which it requires"),
+    "BarkModel": "has no forward(): its three models run one after the other in generate()",
     "EdgeTamVideoModel": (
         "its forward() needs an EdgeTamVideoInferenceSession, an object that keeps a video, "
         "its prompts and the results so far"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from programs import Program, Write
+from whole_problem import WHOLE
 
 from runner.errors import CaptureError, ProblemError
 from runner.graph import Graph
@@ -137,6 +138,12 @@ def test_inputs_that_decide_sizes_are_drawn_for_a_capture_on_fake_tensors(
     assert graph.values[graph.output_names()[0]].shape == (rows, 8)
     assert "values decide how much" in graph.specialisations[0]
     assert graph.observed_values["mask"] == "torch.tensor([1, 0, 2, 2, 1, 1], dtype=torch.int64)"
+
+
+def test_a_model_without_a_forward_is_the_authors_mistake(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(WHOLE.replace("def forward", "def call"))
+    with pytest.raises(ProblemError, match=r"Model has no forward\(\); define it"):
+        capture(read_problem(tmp_path / "p.py"))
 
 
 def test_a_state_that_a_concrete_trace_replaces_is_known_by_its_attribute(program: Program) -> None:

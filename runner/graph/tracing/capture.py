@@ -194,6 +194,8 @@ def _explain_shortage(shortage: MemoryError, problem: Problem, errors: list[Exce
     """
     for error in errors[:1]:
         cause = error.__cause__ if isinstance(error, ProblemError) else error
+        if cause is None:
+            raise error
         is_first = cause is not None and cause.__context__ is None
         if isinstance(cause, Exception) and is_first and _is_authors_raise(cause):
             raise author_error(problem, cause) from cause
