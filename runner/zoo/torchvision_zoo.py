@@ -9,6 +9,7 @@ from runner.problems import InputExpression
 from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 
 _SEGMENTATION_SIZE = 520
+_IMAGE_SIZE = 224
 _DETECTION_SIZE = 800
 """Shortest side that the detectors resize an image to, unless their name has another size."""
 _FRAMES = 16
@@ -51,6 +52,8 @@ def _find_inputs(name: str, family: str, weights: Any) -> str | Sequence[InputEx
     size = getattr(weights and weights.transforms, "keywords", {}).get("crop_size")
     if size is None:
         return None
+    if family == "vision_transformer":
+        size = _IMAGE_SIZE  # It is built for this one, whatever its weights were trained with.
     height, width = size if isinstance(size, tuple | list) else (size, size)
     frames = f"{_FRAMES}," if task == "video" else ""
     return f"float32[1,3,{frames}{height},{width}]"

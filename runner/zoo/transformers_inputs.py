@@ -3,6 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
+    "AudioFlamingo3Encoder": (
+        "input_features=float32[1,128,3000], input_features_mask=int64[1,3000]=1"
+    ),
+    "BrosModel": (
+        ("input_ids", "torch.randint(30522, (1, 128))"),
+        ("bbox", "torch.rand(1, 128, 8)"),
+    ),
+    "ClapModel": "input_ids=int64[1,77]<50265, input_features=float32[1,1,1001,64]",
+    "ClvpModelForConditionalGeneration": (
+        "input_ids=int64[1,32]<256, input_features=float32[1,80,128]"
+    ),
+    "DacModel": "input_values=float32[1,1,16000]",
     "Blip2QFormerModel": (
         "query_embeds=float32[1,32,768], encoder_hidden_states=float32[1,257,1408]"
     ),
@@ -127,7 +139,22 @@ cannot say them."""
 
 REFUSALS: Mapping[str, str] = {
     "AutoformerModel": ("its default configuration sets no prediction_length, which it requires"),
+    "AyaVisionModel": ("its default vision configuration has 14 heads for a width of 1152"),
     "BarkModel": "has no forward(): its three models run one after the other in generate()",
+    "Blip2Model": (
+        "its default configuration sets no image_token_id, without which its forward() fails"
+    ),
+    "ChameleonModel": "its default configuration sets no vocabulary_map, which it reads",
+    "CohereCompassForCausalLM": "its default rope_parameters have no entry full_attention",
+    "CohereCompassModel": "its default rope_parameters have no entry full_attention",
+    "DbrxForCausalLM": "its default attention configuration has no rope_theta",
+    "DeepseekOcr2Model": "its default mlp_layer_types is None, and its layers read it",
+    "DeepseekV2ForCausalLM": (
+        "its default num_experts_per_tok is None, and its router takes so many experts"
+    ),
+    "DiffusionGemmaModel": (
+        "its default num_experts is None, and its router has a weight for each"
+    ),
     "EdgeTamVideoModel": (
         "its forward() needs an EdgeTamVideoInferenceSession, an object that keeps a video, "
         "its prompts and the results so far"
