@@ -8,6 +8,7 @@ is given: transformers reads a mask's values, and drops one that masks nothing.
 
 import inspect
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,7 +42,8 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
     """Return the class with its default configuration, and its main inputs and masks."""
     import transformers
 
-    transformers.logging.set_verbosity_error()  # Default configurations contradict themselves.
+    # Default configurations contradict themselves, and warn of it.
+    logging.getLogger("transformers").setLevel(logging.ERROR)
     try:
         model_class: Any = getattr(transformers, name)
         config = model_class.config_class()

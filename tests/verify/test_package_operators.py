@@ -14,6 +14,7 @@ from runner.errors import CaptureError
 from runner.graph.tracing.capture import capture
 from runner.problems import read_problem
 from runner.verify import VerifyOptions, verify
+from runner.verify.guard.standalone_runs import _get_server
 
 PACKAGE = """
 import torch
@@ -72,8 +73,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(package.parent)
         patch.setenv("PYTHONPATH", str(package.parent))
+        _get_server.cache_clear()  # An earlier test's server does not know the package.
         decompose(read_problem(folder / "problem.py"), folder / "out")
         yield folder / "out"
+    _get_server.cache_clear()
 
 
 @pytest.fixture
