@@ -6,6 +6,8 @@ begin anew. Such numbers follow from the inputs, which get_inputs() draws for re
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -36,7 +38,8 @@ def draw_real_inputs(problem: Problem, inputs: Any) -> list[Any]:
     is_fake = all(isinstance(tensor, FakeTensor) for tensor in tensors)
     if not is_fake or sum(tensor.numel() for tensor in tensors) > _MOST_NUMBERS:
         return []
-    with without_modes():
+    # The author's prints already came out when the file ran first.
+    with without_modes(), contextlib.redirect_stdout(io.StringIO()):
         loaded = load_problem(problem)
         seed(0)
         return list(tree_flatten(loaded.get_inputs())[0])
