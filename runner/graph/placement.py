@@ -28,6 +28,7 @@ from runner.graph.operations import kind
 from runner.graph.tracing.concrete_trace import restore_attributes
 from runner.graph.tracing.export_trace import BuiltProblem, Placement, TracedProgram, export
 from runner.graph.tracing.operator_recording import record_operators
+from runner.graph.tracing.repeated_layers import RepeatedLayers, RepetitionError
 from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
@@ -75,7 +76,7 @@ def note_placement(
                 raise
             with disable_constant_folding():
                 device_trace = _trace_on_device(built, build)
-    except MemoryError:
+    except (MemoryError, RepetitionError):
         raise
     except Exception as error:  # The author's file or a library may raise anything there.
         mixes = mixes_devices(error)
@@ -100,7 +101,10 @@ def _trace_on_device(
 ) -> TracedProgram:
     # The author's prints already came out at the first trace.
     with without_guards(), contextlib.redirect_stdout(io.StringIO()):
-        return export(_on_device(built, build, FakeTensors()))
+        device_problem = _on_device(built, build, FakeTensors())
+        traced = export(device_problem)
+    _check_layers(built, device_problem)
+    return traced
 
 
 def _record_on_device(
@@ -119,11 +123,18 @@ def _record_on_device(
             device_problem = _on_device(built, build, fake)
             with restore_attributes(device_problem.model):
                 recording = record_operators(device_problem, fake, traced, _MAY_BE_ABSENT_HERE)
-    except MemoryError:
+        _check_layers(built, device_problem)
+    except (MemoryError, RepetitionError):
         raise
     except Exception:  # The trace that follows tells what does not run there, and where.
         return False
     return _copy_device_values(traced.graph, recording)
+
+
+def _check_layers(built: BuiltProblem, device_problem: BuiltProblem) -> None:
+    """Refuse a forward that repeats other calls of its layers on a device than here."""
+    if built.layers and device_problem.layers and built.layers.calls != device_problem.layers.calls:
+        raise RepetitionError("on a device other calls are repetitions")
 
 
 def _may_query_device(file: Path) -> bool:
@@ -180,7 +191,8 @@ def _on_device(
             lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf,
             (device_problem.args, device_problem.kwargs),
         )
-    return replace(device_problem, args=args, kwargs=kwargs)
+    layers = built.layers and RepeatedLayers(built.layers.kinds)
+    return replace(device_problem, args=args, kwargs=kwargs, layers=layers)
 
 
 def _copy_device_values(graph: FxGraph, device_graph: FxGraph) -> bool:

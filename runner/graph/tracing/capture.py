@@ -8,6 +8,7 @@ real inputs.
 from __future__ import annotations
 
 import contextlib
+import logging
 import traceback
 import warnings
 from collections.abc import Callable
@@ -33,10 +34,12 @@ from runner.graph.tracing.export_trace import (
     silence_torch_logs,
 )
 from runner.graph.tracing.hidden_tracing import forget_cached_tensors, import_without_modes
+from runner.graph.tracing.layer_copies import write_repeated_layers
 from runner.graph.tracing.provenance import (
     ProvenanceRecorder,
 )
 from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
+from runner.graph.tracing.repeated_layers import find_repeated_layers
 from runner.graph.tracing.source_statement import is_torchs_or_kdruns
 from runner.graph.tracing.value_recipes import ValueRecorder
 from runner.problems import (
@@ -57,6 +60,7 @@ from runner.torch_internals import (
     draw_fake_weights,
 )
 
+_LOGGER = logging.getLogger(__name__)
 _LONGEST_INPUT = 4096
 """Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
 
@@ -92,18 +96,11 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             ):
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensor_mode())
-                with (
-                    silence_torch_logs(),
-                    allow_argument_mod(),
-                    accept_numpy_scalars(),
-                    accept_grouped_dtypes(),
-                ):
-                    with restore_attributes(built.model):
-                        traced = tracer(built)
-                    if tracer is export:
-                        rebuild = partial(_build, problem, mode) if strategy == "fake" else None
-                        note_placement(built, traced, rebuild)
-                return convert(problem, built, traced, strategy, mode)
+                if strategy == "fake":
+                    graph = _capture_first_layers(problem, mode, built)
+                    if graph is not None:
+                        return graph
+                return _trace(problem, mode, strategy, tracer, built)
         except MemoryError as error:
             _explain_shortage(error, problem, errors)
             raise
@@ -117,6 +114,44 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             if built and (is_last or (strategy != "fake" and _is_authors_raise(error))):
                 _raise_authors_own_error(problem, mode, built, errors)
     raise _refusal(problem, errors)
+
+
+def _capture_first_layers(problem: Problem, mode: Mode, built: BuiltProblem) -> Graph | None:
+    """Return the program, of whose equal layers only the first is traced; None if that fails."""
+    built.layers = find_repeated_layers(built.model)
+    if built.layers is None:
+        return None
+    try:
+        return _trace(problem, mode, "fake", export, built)
+    except MemoryError:
+        raise
+    except Exception as error:  # Traced one by one, the layers tell what there is to tell.
+        _LOGGER.debug("each layer is traced: %s", error)
+        built.layers = None
+        return None
+
+
+def _trace(
+    problem: Problem,
+    mode: Mode,
+    strategy: Capture,
+    tracer: Callable[[BuiltProblem], TracedProgram],
+    built: BuiltProblem,
+) -> Graph:
+    with (
+        silence_torch_logs(),
+        allow_argument_mod(),
+        accept_numpy_scalars(),
+        accept_grouped_dtypes(),
+    ):
+        with restore_attributes(built.model):
+            traced = tracer(built)
+        if tracer is export:
+            rebuild = partial(_build, problem, mode) if strategy == "fake" else None
+            note_placement(built, traced, rebuild)
+        if built.layers is not None:
+            write_repeated_layers(traced, built.layers)
+        return convert(problem, built, traced, strategy, mode)
 
 
 def capture_object(

@@ -21,6 +21,7 @@ from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.provenance import ProvenanceRecorder
 from runner.graph.tracing.recurrent_shapes import skip_unrolling
 from runner.graph.tracing.refusal import CaptureRefusal
+from runner.graph.tracing.repeated_layers import RepeatedLayers
 from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import (
@@ -49,6 +50,8 @@ class BuiltProblem:
     """By id() of a fake input: what get_inputs() draws for real, if forward() reads numbers."""
     value_texts: ValueTexts = field(default_factory=dict)
     """Numbers on which sizes of a forward on fake tensors depend."""
+    layers: RepeatedLayers | None = None
+    """Equal layers of which only the first call is traced; None if each is to be traced."""
 
 
 @dataclass
@@ -126,7 +129,9 @@ def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[N
     With `reads_numbers`, it may read numbers that depend on no weight.
     """
     forward_mode = _number_recorder(built) if reads_numbers else contextlib.nullcontext
+    layers = built.layers.leave_stand_ins(built.model) if built.layers else contextlib.nullcontext()
     with (
+        layers,
         skip_unrolling(),
         hide_tracing(),
         refuse_seeding(),

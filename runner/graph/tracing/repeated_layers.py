@@ -1,0 +1,371 @@
+"""Lets a tracer see one of a model's equal layers; the calls of the others leave stand-ins.
+
+A tracer takes milliseconds for each operator, and the eighty layers of a model call the same ones.
+The first call of such a layer is traced. A later call leaves a single operator in the graph, a
+stand-in, for which `layer_copies` writes the first call's operators once more.
+
+A call is a repetition only if its layer is built of the same modules, everything that the first
+call read from its modules is the same here, and the arguments are alike. What decides in another
+way, such as a global counter, goes unnoticed: the verification compares with the original.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import types
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from runner.torch_internals import tree_flatten, tree_unflatten
+
+FEWEST_LAYERS = 4
+"""With fewer equal layers in a container, each is traced."""
+_CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
+_PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, enum.Enum)
+"""Types of values that a call cannot change."""
+_REGISTRIES = ("_parameters", "_buffers", "_modules")
+_OWN = {*_REGISTRIES, "_non_persistent_buffers_set"}
+"""Attributes that hold what equal layers have each of their own."""
+_MISSING = object()
+
+
+class RepetitionError(Exception):
+    """A call that left a stand-in is no repetition after all: each layer is to be traced."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TensorLayout:
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    """Stands in a result for an argument that is returned as it is."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """Stands in a result for a tensor that the call makes."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstCall:
+    """A traced call: what it was given, what it read, and what it returned."""
+
+    path: str
+    layer: nn.Module
+    arguments: list[Any]
+    structure: Any
+    reads: dict[tuple[str, str], Any]
+    """Values of attributes, by the path of the module in the layer and the attribute's name."""
+    results: list[Any]
+    result_structure: Any
+    layouts: list[_TensorLayout]
+    """Layouts of the tensors that it makes."""
+
+
+class RepeatedLayers:
+    """Equal layers of a model, and which of their calls are repetitions."""
+
+    def __init__(self, kinds: Mapping[str, int]) -> None:
+        self.kinds = kinds
+        """Number of what a layer is built of, by the layer's path."""
+        self.calls: list[tuple[str, int | None]] = []
+        """For each call in order: the layer's path, and the number of the call that it repeats;
+        its own number if others may repeat it; None if they may not."""
+        self.first_calls: list[_FirstCall | None] = []
+
+    @contextlib.contextmanager
+    def leave_stand_ins(self, model: nn.Module) -> Iterator[None]:
+        """Let repeated calls of the model's layers leave stand-ins while the model is traced."""
+        self.calls.clear()
+        self.first_calls.clear()
+        layers = {path: model.get_submodule(path) for path in self.kinds}
+        for path, layer in layers.items():
+            layer.forward = functools.partial(self._call, path, layer, layer.forward)
+        _running.append(self)
+        try:
+            yield
+        finally:
+            _running.pop()
+            for layer in layers.values():
+                del layer.forward
+
+    def _call(
+        self, path: str, layer: nn.Module, forward: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        arguments, structure = tree_flatten((args, kwargs))
+        for number, first in enumerate(self.first_calls):
+            if first and self.kinds[first.path] == self.kinds[path]:
+                if _is_repetition(first, layer, arguments, structure):
+                    self.calls.append((path, number))
+                    return _stand_in(first, number, arguments, _tensors(arguments), [])
+        # An operator that returns its argument makes the tracer forget what that was before.
+        start = START(_tensors(arguments))
+        with _record_reads(layer) as reads, _watch_changes(layer, arguments) as changed:
+            result = forward(*args, **kwargs)
+        leaves, result_structure = tree_flatten(result)
+        made = [leaf for leaf in _tensors(leaves) if _position(leaf, arguments) is None]
+        number = len(self.first_calls)
+        if changed() or not all(map(_is_repeatable, [*arguments, *leaves])):
+            self.first_calls.append(None)
+            self.calls.append((path, None))
+            return result
+        results = [_describe_result(leaf, arguments, made) for leaf in leaves]
+        layouts = [_layout(tensor) for tensor in made]
+        first = _FirstCall(
+            path, layer, arguments, structure, reads, results, result_structure, layouts
+        )
+        self.first_calls.append(first)
+        self.calls.append((path, number))
+        return _stand_in(first, number, arguments, [start], made)
+
+
+def find_repeated_layers(model: nn.Module) -> RepeatedLayers | None:
+    """Return the outermost layers that are built as others in their container are, if any are."""
+    if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
+        return None
+    shared = Counter(id(t) for m in model.modules() for t in _own_tensors(m).values())
+    numbers: dict[Any, int] = defaultdict(lambda: len(numbers))
+    kinds: dict[str, int] = {}
+    for path, container in model.named_modules():
+        if not isinstance(container, _CONTAINERS) or any(path.startswith(f"{p}.") for p in kinds):
+            continue
+        built = {
+            name: _describe_structure(layer)
+            for name, layer in container.named_children()
+            if any(layer.children()) and _can_be_replaced(layer, shared)
+        }
+        counts = Counter(built.values())
+        for name, structure in built.items():
+            if counts[structure] >= FEWEST_LAYERS:
+                kinds[f"{path}.{name}" if path else name] = numbers[path, structure]
+    return RepeatedLayers(kinds) if kinds else None
+
+
+def _own_tensors(module: nn.Module) -> dict[str, torch.Tensor]:
+    tensors = {**module._parameters, **module._buffers}
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
+def _can_be_replaced(layer: nn.Module, shared: Mapping[int, int]) -> bool:
+    """Return whether a layer has a forward of its class, and shares no weight with another."""
+    if "forward" in vars(layer):
+        return False
+    return all(shared[id(t)] == 1 for m in layer.modules() for t in _own_tensors(m).values())
+
+
+def _describe_structure(layer: nn.Module) -> Any:
+    """Return what a layer is built of: classes, and layouts of parameters and buffers."""
+    return tuple(
+        (path, type(module), module.training)
+        + tuple(
+            (name, type(tensor), tensor.requires_grad, _layout(tensor))
+            for name, tensor in _own_tensors(module).items()
+        )
+        for path, module in layer.named_modules()
+    )
+
+
+def _layout(tensor: torch.Tensor) -> _TensorLayout:
+    return _TensorLayout(tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device)
+
+
+def _is_repeatable(value: Any) -> bool:
+    """Return whether a value may be an argument or a result of a repeated call."""
+    if isinstance(value, torch.Tensor):
+        numbers = (*value.shape, *value.stride(), value.storage_offset())
+        return value.layout is torch.strided and all(isinstance(n, int) for n in numbers)
+    return isinstance(value, (*_PLAIN, types.FunctionType))
+
+
+def _position(value: Any, values: list[Any]) -> int | None:
+    return next((n for n, other in enumerate(values) if other is value), None)
+
+
+def _describe_result(leaf: Any, arguments: list[Any], made: list[torch.Tensor]) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    position = _position(leaf, arguments)
+    if position is not None:
+        return _Argument(position)
+    position = _position(leaf, made)
+    assert position is not None
+    return _Result(position)
+
+
+def _is_repetition(
+    first: _FirstCall, layer: nn.Module, arguments: list[Any], structure: Any
+) -> bool:
+    """Return whether a call does what a first call did."""
+    if structure != first.structure or not all(map(_is_alike, first.arguments, arguments)):
+        return False
+    positions = [_position(value, arguments) for value in arguments]
+    if positions != [_position(value, first.arguments) for value in first.arguments]:
+        return False
+    modules = dict(layer.named_modules())
+    counterparts = {id(m): modules[path] for path, m in first.layer.named_modules()}
+    return layer is first.layer or all(
+        _is_same(value, getattr(modules[path], name, _MISSING), counterparts)
+        for (path, name), value in first.reads.items()
+    )
+
+
+def _is_alike(first: Any, other: Any) -> bool:
+    """Return whether two arguments differ at most in the numbers of a tensor."""
+    if isinstance(first, torch.Tensor) and isinstance(other, torch.Tensor):
+        return _is_repeatable(other) and _layout(first) == _layout(other)
+    return type(first) is type(other) and bool(first == other)
+
+
+def _is_same(first: Any, other: Any, counterparts: Mapping[int, nn.Module]) -> bool:
+    """Return whether an attribute's value means for one layer what it means for the other."""
+    if first is other:
+        return id(first) not in counterparts
+    if type(first) is not type(other):
+        return False
+    if isinstance(first, nn.Module):
+        return counterparts.get(id(first)) is other
+    if isinstance(first, types.MethodType):
+        return first.__func__ is other.__func__ and _is_same(
+            first.__self__, other.__self__, counterparts
+        )
+    if isinstance(first, functools.partial):
+        parts = (first.func, first.args, first.keywords), (other.func, other.args, other.keywords)
+        return _is_same(*parts, counterparts)
+    if isinstance(first, dict):
+        return [*first] == [*other] and all(
+            _is_same(first[key], other[key], counterparts) for key in first
+        )
+    if isinstance(first, (list, tuple)):
+        return len(first) == len(other) and all(
+            _is_same(a, b, counterparts) for a, b in zip(first, other, strict=True)
+        )
+    return isinstance(first, _PLAIN) and bool(first == other)
+
+
+@contextlib.contextmanager
+def _record_reads(layer: nn.Module) -> Iterator[dict[tuple[str, str], Any]]:
+    """Record what is read from the modules of a layer: the value of each attribute."""
+    paths = {id(module): path for path, module in layer.named_modules()}
+    reads: dict[tuple[str, str], Any] = {}
+
+    def record(read: Callable[[Any, str], Any], module: Any, name: str) -> Any:
+        path = paths.get(id(module))
+        is_noted = path is not None and name not in _OWN and not name.startswith("__")
+        try:
+            value = read(module, name)
+        except AttributeError:
+            if is_noted and not any(name in vars(module)[own] for own in _REGISTRIES):
+                reads.setdefault((str(path), name), _MISSING)
+            raise
+        if is_noted:
+            reads.setdefault((str(path), name), value)
+        return value
+
+    with contextlib.ExitStack() as stack:
+        for cls in {type(module) for module in layer.modules()}:
+            read = functools.partial(record, cls.__getattribute__)
+            stack.enter_context(_set_method(cls, "__getattribute__", read))
+        yield reads
+
+
+@contextlib.contextmanager
+def _watch_changes(
+    layer: nn.Module, arguments: list[Any]
+) -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether the layer, or a tensor given to it, has changed."""
+    tensors = _tensors(arguments)
+    tensors += [t for module in layer.modules() for t in _own_tensors(module).values()]
+    versions = [tensor._version for tensor in tensors]
+    assigned: list[str] = []
+
+    def assign(write: Callable[[Any, str, Any], None], module: Any, name: str, value: Any) -> None:
+        assigned.append(name)
+        write(module, name, value)
+
+    with contextlib.ExitStack() as stack:
+        for cls in {type(module) for module in layer.modules()}:
+            write = functools.partial(assign, cls.__setattr__)
+            stack.enter_context(_set_method(cls, "__setattr__", write))
+        yield lambda: bool(assigned) or versions != [tensor._version for tensor in tensors]
+
+
+@contextlib.contextmanager
+def _set_method(cls: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Give a class a method for a while."""
+    own = vars(cls).get(name)
+    setattr(cls, name, lambda *args: function(*args))
+    try:
+        yield
+    finally:
+        if own is None:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, own)
+
+
+_running: list[RepeatedLayers] = []
+_library = torch.library.Library("kdrun", "FRAGMENT")
+_library.define("start_layer(Tensor[] arguments) -> Tensor")
+_library.define("repeat_layer(Tensor[] arguments, Tensor[] made, int number) -> Tensor[]")
+START = torch.ops.kdrun.start_layer.default
+"""Operator at the start of a first call: the tensors among its arguments."""
+STAND_IN = torch.ops.kdrun.repeat_layer.default
+"""Operator of a stand-in: the tensors among the arguments of a call, and the number of the call
+that it repeats. A first call ends with one, which has its start's result and what it made."""
+
+
+@torch.library.register_fake("kdrun::start_layer", lib=_library)
+def _make_start(arguments: list[torch.Tensor]) -> torch.Tensor:
+    return torch.empty((), device=arguments[0].device if arguments else None)
+
+
+@torch.library.register_fake("kdrun::repeat_layer", lib=_library)
+def _make_results(
+    arguments: list[torch.Tensor], made: list[torch.Tensor], number: int
+) -> list[torch.Tensor]:
+    first = _running[-1].first_calls[number]
+    assert first is not None
+    return [
+        torch.empty_strided(like.size, like.stride, dtype=like.dtype, device=like.device)
+        for like in first.layouts
+    ]
+
+
+def _stand_in(
+    first: _FirstCall,
+    number: int,
+    arguments: list[Any],
+    tensors: list[torch.Tensor],
+    made: list[torch.Tensor],
+) -> Any:
+    """Leave a stand-in for a call in the graph and return its result."""
+    results = STAND_IN(tensors, made, number)
+    leaves = [
+        arguments[leaf.position]
+        if isinstance(leaf, _Argument)
+        else results[leaf.position]
+        if isinstance(leaf, _Result)
+        else leaf
+        for leaf in first.results
+    ]
+    return tree_unflatten(leaves, first.result_structure)
+
+
+def _tensors(values: list[Any]) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
