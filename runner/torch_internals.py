@@ -109,6 +109,18 @@ def schema(operator: Any) -> Any:
     return operator._schema
 
 
+def define_fake_operator(name: str, signature: str, compute: Callable[..., Any]) -> OpOverload:
+    """Return a new operator that only fake tensors can be given.
+
+    `compute` makes its results from its arguments; `signature` is in torch's schema language.
+    """
+    torch.library.define(name, signature)
+    torch.library.register_fake(name, compute)
+    namespace, _, operator = name.partition("::")
+    overload: OpOverload = getattr(getattr(torch.ops, namespace), operator).default
+    return overload
+
+
 FUNCTIONS = frozenset(dir(torch._C._VariableFunctions))
 """Names of torch's functions on tensors, private ones included."""
 

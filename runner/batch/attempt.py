@@ -37,6 +37,7 @@ from runner.statuses import Status
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
+from runner.zoo import find_shared_modules, read_zoo_origin
 
 Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
 """Name of the function of `runner.batch.child.problem_work` that a child runs."""
@@ -247,6 +248,7 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
             log.unlink(missing_ok=True)
             failure = describe_problem_error(mistake, "load")
             return Attempt(answer=failure, started=started, node=socket.gethostname())
+    origin = read_zoo_origin(task.problem)
     outcome = run_child(
         Request(
             function=f"runner.batch.child.problem_work:{kind}",
@@ -255,6 +257,7 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
             log=log,
             memory_bytes=task.memory_bytes,
             timeout_s=task.timeout_s,
+            imports=find_shared_modules(origin.package) if origin else (),
         )
     )
     if log.stat().st_size == 0:

@@ -11,7 +11,13 @@ from runner.zoo.problem_files import (
     write_zoo_problems,
 )
 from runner.zoo.recipe import ModelRecipe, Refusal, Zoo, ZooModel
-from runner.zoo.registry import ZooListing, list_zoo, list_zoos, open_zoo
+from runner.zoo.registry import (
+    ZooListing,
+    find_shared_modules,
+    list_zoo,
+    list_zoos,
+    open_zoo,
+)
 
 __all__ = [
     "ModelRecipe",
@@ -20,6 +26,7 @@ __all__ = [
     "ZooListing",
     "ZooModel",
     "ZooOrigin",
+    "find_shared_modules",
     "list_zoo",
     "list_zoos",
     "open_zoo",

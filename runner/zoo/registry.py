@@ -20,6 +20,20 @@ _OWN_ZOOS = {
 }
 
 
+_SHARED_MODULES = {
+    "diffusers": ("diffusers.models", "transformers.modeling_utils"),
+    "timm": ("timm",),
+    "torchvision": ("torchvision.models",),
+    "transformers": (
+        "transformers.modeling_utils",
+        "transformers.masking_utils",
+        "transformers.modeling_layers",
+        "transformers.generation",
+    ),
+}
+"""Modules that almost every model of a package imports, which takes about a second."""
+
+
 @dataclass(frozen=True, slots=True)
 class ZooListing:
     """One zoo as it is here: its package's version and models, or why it cannot be used."""
@@ -52,6 +66,11 @@ def list_zoo(name: str) -> ZooListing:
     if listing.problem is not None:
         raise UsageError(f"{name}: {listing.problem}")
     return listing
+
+
+def find_shared_modules(package: str) -> tuple[str, ...]:
+    """Return the modules that almost every model of a zoo imports; none for a zoo not of kdrun."""
+    return _SHARED_MODULES.get(package, ())
 
 
 def open_zoo(name: str) -> Zoo:

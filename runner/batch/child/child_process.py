@@ -74,6 +74,8 @@ class Request:
     log: Path
     memory_bytes: int
     timeout_s: float
+    imports: tuple[str, ...] = ()
+    """Modules that the server imports first, for this child and those after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,7 @@ class _ForkServer:
                         "log": str(request.log.absolute()),
                         "memory_bytes": request.memory_bytes,
                         "timeout_s": request.timeout_s,
+                        "imports": request.imports,
                         "environment": _child_environment(request),
                     }
                 )

@@ -95,6 +95,7 @@ def serve_request(request: dict[str, Any], wake_read: int) -> dict[str, Any]:
     The fork is killed at its deadline, and when it fills the disk. The server ends when its client
     does.
     """
+    _import_for_children(request["imports"])
     started = time.monotonic()
     deadline = started + request["timeout_s"]
     output_read, output_write = os.pipe2(os.O_CLOEXEC)
@@ -152,6 +153,16 @@ def serve_request(request: dict[str, Any], wake_read: int) -> dict[str, Any]:
         "filled_bytes": filled_bytes,
         "seconds": time.monotonic() - started,
     }
+
+
+def _import_for_children(modules: list[str]) -> None:
+    """Import modules that children need; one that cannot be imported tells its child why."""
+    new = [module for module in modules if module not in sys.modules]
+    for module in new:
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+    if new:
+        gc.freeze()
 
 
 def _run_child(request: dict[str, Any], output_write: int) -> None:

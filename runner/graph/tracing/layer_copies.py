@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -15,12 +16,16 @@ from torch.fx import Node as FxNode
 from torch.fx.node import map_arg
 
 from runner.graph.tracing.export_trace import TracedProgram
-from runner.graph.tracing.repeated_layers import START, STAND_IN, RepeatedLayers, RepetitionError
+from runner.graph.tracing.repeated_layers import STAND_IN, START, RepeatedLayers, RepetitionError
 from runner.torch_internals import OpOverload, schema, storage_of, tree_flatten, tree_map
 
 _NUMBER = re.compile(r"_\d+$")
 _READS = {torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default}
 """Operators that give a tensor's number to Python: another layer's number may decide otherwise."""
+
+
+_Memory = dict[int, torch.UntypedStorage]
+"""For the storages of a trace, those that stand for them in copies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +64,25 @@ class _Writer:
         self.first_calls: dict[object, _TracedCall] = {}
         self.calls: Counter[str] = Counter()
         """Number of calls of each module so far."""
-        self.memory: dict[int, torch.Tensor] = {}
-        """By storage of a stand-in's result: the value of the node that is written for it."""
-        names = [str(path) for _, path, _ in traced.placeholders]
+        self.memory: _Memory = {}
         nodes = traced.graph.find_nodes(op="placeholder")
         self.placeholders = dict(zip(nodes, traced.placeholders, strict=True))
         self.weights = {
             path: node
-            for node, (role, _, _), path in zip(nodes, traced.placeholders, names, strict=True)
+            for node, (role, path, _) in self.placeholders.items()
             if role in {"parameter", "buffer"}
         }
 
     def write(self) -> None:
         nodes = list(self.traced.graph.nodes)
-        for position, node in enumerate(nodes):
+        for n, node in enumerate(nodes):
             if node.target is START:
                 continue  # Its call ends with a stand-in.
             if node.target is STAND_IN:
-                self._write_stand_in(node, next(self.paths), nodes[:position])
+                self._write_stand_in(node, next(self.paths), nodes[:n])
             elif node.all_input_nodes and node.all_input_nodes[0] in self.results:
-                results = self.results[node.all_input_nodes[0]]
-                self._replace_result(node, results[node.args[1]])
+                position: Any = node.args[1]
+                self._replace_result(node, self.results[node.all_input_nodes[0]][position])
             else:
                 self._note_calls(node)
                 self.written[node] = self._copy(
@@ -91,7 +94,7 @@ class _Writer:
         self,
         node: FxNode,
         find: Callable[[FxNode], FxNode],
-        memory: dict[int, torch.Tensor],
+        memory: _Memory,
         meta: dict[str, Any],
     ) -> FxNode:
         has_own_name = node.op in {"placeholder", "get_attr", "output"}
@@ -104,13 +107,13 @@ class _Writer:
         )
         copy.meta = dict(meta)
         if "val" in meta:
-            copy.meta["val"] = tree_map(lambda value: _share_memory(value, memory), meta["val"])
+            copy.meta["val"] = tree_map(lambda value: _show_memory(value, memory), meta["val"])
         return copy
 
     def _replace_result(self, node: FxNode, result: FxNode) -> None:
         self.written[node] = result
         if isinstance(node.meta.get("val"), torch.Tensor):
-            self.memory[storage_of(node.meta["val"])] = result.meta["val"]
+            self.memory[storage_of(node.meta["val"])] = result.meta["val"].untyped_storage()
 
     def _write_stand_in(self, node: FxNode, path: str, earlier: list[FxNode]) -> None:
         number = node.args[2]
@@ -122,26 +125,26 @@ class _Writer:
             self.results[node] = self._repeat(self.first_calls[number], node, path)
 
     def _find_call(self, stand_in: FxNode, path: str, earlier: list[FxNode]) -> _TracedCall:
-        (start,) = stand_in.args[0]  # type: ignore[misc, union-attr]
+        (start,) = _listed(stand_in, 0)
         position = earlier.index(start)
         nodes = [node for node in earlier[position + 1 :] if node.op != "placeholder"]
         calls_before: Counter[str] = Counter()
         for node in earlier[:position]:
-            for module, call in _calls(node):
-                calls_before[module] = max(calls_before[module], call + 1)
-        arguments, made = list(start.args[0]), list(stand_in.args[1])
-        call = _TracedCall(path, stand_in, arguments, nodes, made, calls_before)
+            for module, number in _calls(node):
+                calls_before[module] = max(calls_before[module], number + 1)
+        call = _TracedCall(
+            path, stand_in, _listed(start, 0), nodes, _listed(stand_in, 1), calls_before
+        )
         _refuse_what_no_copy_can_do(call)
         return call
 
     def _repeat(self, first: _TracedCall, stand_in: FxNode, path: str) -> list[FxNode]:
         """Write the nodes of a first call with another layer's weights and arguments."""
-        arguments = [self.written[node] for node in stand_in.args[0]]  # type: ignore[union-attr]
+        arguments = [self.written[node] for node in _listed(stand_in, 0)]
         copies = dict(zip(first.arguments, arguments, strict=True))
         memory = {
-            storage_of(node.meta["val"]): copy.meta["val"]
+            storage_of(node.meta["val"]): copy.meta["val"].untyped_storage()
             for node, copy in copies.items()
-            if isinstance(node.meta.get("val"), torch.Tensor)
         }
         calls_before = self.calls.copy()
 
@@ -151,11 +154,15 @@ class _Writer:
             return copies[node]
 
         for node in first.nodes:
+            if path == first.path and "|" in str(node.meta.get("stack_trace")):
+                raise RepetitionError(f"{path} is called twice, and calls modules by a method")
             if node.op == "get_attr":
                 copies[node] = self.written[node]
                 continue
+            for value in _tensors(node):
+                memory.setdefault(storage_of(value), _new_memory(value.untyped_storage().nbytes()))
             meta = dict(node.meta)
-            meta["stack_trace"] = _stack_trace_of_copy(node, first.stand_in, stand_in)
+            meta["stack_trace"] = _stack_trace_of_copy(node, first, stand_in, path)
             meta["nn_module_stack"] = _modules_of_copy(node, first, stand_in, path, calls_before)
             copies[node] = self._copy(node, find, memory, meta)
             self._note_calls(copies[node])
@@ -175,6 +182,17 @@ class _Writer:
     def _note_calls(self, node: FxNode) -> None:
         for module, call in _calls(node):
             self.calls[module] = max(self.calls[module], call + 1)
+
+
+def _tensors(node: FxNode) -> list[torch.Tensor]:
+    values = tree_flatten(node.meta.get("val"))[0]
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _listed(node: FxNode, position: int) -> list[FxNode]:
+    """Return the nodes in an argument that is a list."""
+    nodes: Any = node.args[position]
+    return list(nodes)
 
 
 def _modules(node: FxNode) -> dict[str, tuple[str, Any]]:
@@ -211,37 +229,37 @@ def _modules_of_copy(
     return modules
 
 
-def _stack_trace_of_copy(node: FxNode, first: FxNode, stand_in: FxNode) -> str:
-    own, traced, copied = (str(n.meta.get("stack_trace") or "") for n in (node, first, stand_in))
-    if not own.startswith(traced):
-        raise RepetitionError(f"{node.name} was not called where its layer was")
-    return copied + own[len(traced) :]
+def _stack_trace_of_copy(node: FxNode, first: _TracedCall, stand_in: FxNode, path: str) -> str:
+    """Return a node's stack trace from where another layer is called, with that layer's calls."""
+    own, traced, other = (
+        str(n.meta.get("stack_trace") or "").splitlines() for n in (node, first.stand_in, stand_in)
+    )
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, traced)))
+    text = "\n".join([*other[:common], *own[common:]])
+    return re.sub(rf"\|{re.escape(first.path)}(?=[.|])", f"|{path}", text)
 
 
-def _share_memory(value: Any, memory: dict[int, torch.Tensor]) -> Any:
-    """Return a node's value as a view of the memory that stands for the one that it shows."""
-    if not isinstance(value, torch.Tensor):
+def _new_memory(nbytes: int) -> torch.UntypedStorage:
+    return torch.empty(nbytes, dtype=torch.uint8, device="meta").untyped_storage()
+
+
+def _show_memory(value: Any, memory: _Memory) -> Any:
+    """Return a node's value in the memory that stands for its own; itself if there is none."""
+    storage = memory.get(storage_of(value)) if isinstance(value, torch.Tensor) else None
+    if storage is None:
         return value
-    base = memory.get(storage_of(value))
-    if base is None or base.dtype != value.dtype:
-        return value
-    return base.as_strided(value.shape, value.stride(), value.storage_offset())
+    view = torch.empty(0, dtype=value.dtype, device="meta")
+    return view.set_(storage, value.storage_offset(), value.shape, value.stride())
 
 
 def _refuse_what_no_copy_can_do(call: _TracedCall) -> None:
     outside = [*call.arguments, *(n for node in call.nodes for n in node.all_input_nodes)]
     outside = [node for node in outside if node not in set(call.nodes)]
-    storages = {
-        storage_of(node.meta["val"])
-        for node in outside
-        if isinstance(node.meta.get("val"), torch.Tensor)
-    }
+    storages = {storage_of(value) for node in outside for value in _tensors(node)}
     for node in call.nodes:
         values = tree_flatten(node.meta.get("val"))[0]
         if node.target in _READS or any(map(_is_symbolic, values)) or _holds_graph(node):
             raise RepetitionError(f"{call.path} depends on values at {node.name}")
-        if "|" in str(node.meta.get("stack_trace")) or "seed" in node.meta:
-            raise RepetitionError(f"{call.path} calls a module by a method at {node.name}")
         for written in _written_arguments(node):
             if storage_of(written) in storages:
                 raise RepetitionError(f"{call.path} changes what it is given at {node.name}")
@@ -262,7 +280,7 @@ def _written_arguments(node: FxNode) -> Iterable[torch.Tensor]:
     """Return the values that a node's operator writes into."""
     if not isinstance(node.target, OpOverload) or not schema(node.target).is_mutable:
         return []
-    arguments = zip(schema(node.target).arguments, node.args, strict=False)
-    written = [value for argument, value in arguments if argument.is_write]
-    written += [node.kwargs[a.name] for a in schema(node.target).arguments if a.name in node.kwargs and a.is_write]
-    return [n.meta["val"] for n in written if isinstance(n, FxNode)]
+    declared = {argument.name: argument for argument in schema(node.target).arguments}
+    given = dict(zip(declared, node.args, strict=False)) | dict(node.kwargs)
+    written = [value for name, value in given.items() if declared[name].is_write]
+    return [value.meta["val"] for value in written if isinstance(value, FxNode)]

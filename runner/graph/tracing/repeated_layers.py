@@ -23,10 +23,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.torch_internals import tree_flatten, tree_unflatten
+from runner.torch_internals import define_fake_operator, tree_flatten, tree_unflatten
 
-FEWEST_LAYERS = 4
+FEWEST_LAYERS = 6
 """With fewer equal layers in a container, each is traced."""
+_MOST_FIRST_CALLS = 4
+"""Most calls of layers that are built alike, of which none repeats another, that are examined."""
 _CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, enum.Enum)
 """Types of values that a call cannot change."""
@@ -88,12 +90,15 @@ class RepeatedLayers:
         """For each call in order: the layer's path, and the number of the call that it repeats;
         its own number if others may repeat it; None if they may not."""
         self.first_calls: list[_FirstCall | None] = []
+        self.misses: Counter[int] = Counter()
+        """Number of calls since the latest repetition, by what their layers are built of."""
 
     @contextlib.contextmanager
     def leave_stand_ins(self, model: nn.Module) -> Iterator[None]:
         """Let repeated calls of the model's layers leave stand-ins while the model is traced."""
         self.calls.clear()
         self.first_calls.clear()
+        self.misses.clear()
         layers = {path: model.get_submodule(path) for path in self.kinds}
         for path, layer in layers.items():
             layer.forward = functools.partial(self._call, path, layer, layer.forward)
@@ -110,10 +115,16 @@ class RepeatedLayers:
     ) -> Any:
         arguments, structure = tree_flatten((args, kwargs))
         for number, first in enumerate(self.first_calls):
-            if first and self.kinds[first.path] == self.kinds[path]:
-                if _is_repetition(first, layer, arguments, structure):
-                    self.calls.append((path, number))
-                    return _stand_in(first, number, arguments, _tensors(arguments), [])
+            is_built_alike = first is not None and self.kinds[first.path] == self.kinds[path]
+            if first and is_built_alike and _is_repetition(first, layer, arguments, structure):
+                self.calls.append((path, number))
+                self.misses[self.kinds[path]] = 0
+                return _stand_in(first, number, arguments, _tensors(arguments), [])
+        kind = self.kinds[path]
+        if self.misses[kind] >= _MOST_FIRST_CALLS:
+            self.calls.append((path, None))
+            return forward(*args, **kwargs)
+        self.misses[kind] += 1
         # An operator that returns its argument makes the tracer forget what that was before.
         start = START(_tensors(arguments))
         with _record_reads(layer) as reads, _watch_changes(layer, arguments) as changed:
@@ -172,10 +183,14 @@ def _can_be_replaced(layer: nn.Module, shared: Mapping[int, int]) -> bool:
 def _describe_structure(layer: nn.Module) -> Any:
     """Return what a layer is built of: classes, and layouts of parameters and buffers."""
     return tuple(
-        (path, type(module), module.training)
-        + tuple(
-            (name, type(tensor), tensor.requires_grad, _layout(tensor))
-            for name, tensor in _own_tensors(module).items()
+        (
+            path,
+            type(module),
+            module.training,
+            *(
+                (name, type(tensor), tensor.requires_grad, _layout(tensor))
+                for name, tensor in _own_tensors(module).items()
+            ),
         )
         for path, module in layer.named_modules()
     )
@@ -285,9 +300,7 @@ def _record_reads(layer: nn.Module) -> Iterator[dict[tuple[str, str], Any]]:
 
 
 @contextlib.contextmanager
-def _watch_changes(
-    layer: nn.Module, arguments: list[Any]
-) -> Iterator[Callable[[], bool]]:
+def _watch_changes(layer: nn.Module, arguments: list[Any]) -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether the layer, or a tensor given to it, has changed."""
     tensors = _tensors(arguments)
     tensors += [t for module in layer.modules() for t in _own_tensors(module).values()]
@@ -320,23 +333,13 @@ def _set_method(cls: type, name: str, function: Callable[..., Any]) -> Iterator[
 
 
 _running: list[RepeatedLayers] = []
-_library = torch.library.Library("kdrun", "FRAGMENT")
-_library.define("start_layer(Tensor[] arguments) -> Tensor")
-_library.define("repeat_layer(Tensor[] arguments, Tensor[] made, int number) -> Tensor[]")
-START = torch.ops.kdrun.start_layer.default
-"""Operator at the start of a first call: the tensors among its arguments."""
-STAND_IN = torch.ops.kdrun.repeat_layer.default
-"""Operator of a stand-in: the tensors among the arguments of a call, and the number of the call
-that it repeats. A first call ends with one, which has its start's result and what it made."""
 
 
-@torch.library.register_fake("kdrun::start_layer", lib=_library)
-def _make_start(arguments: list[torch.Tensor]) -> torch.Tensor:
+def _start_layer(arguments: list[torch.Tensor]) -> torch.Tensor:
     return torch.empty((), device=arguments[0].device if arguments else None)
 
 
-@torch.library.register_fake("kdrun::repeat_layer", lib=_library)
-def _make_results(
+def _repeat_layer(
     arguments: list[torch.Tensor], made: list[torch.Tensor], number: int
 ) -> list[torch.Tensor]:
     first = _running[-1].first_calls[number]
@@ -345,6 +348,17 @@ def _make_results(
         torch.empty_strided(like.size, like.stride, dtype=like.dtype, device=like.device)
         for like in first.layouts
     ]
+
+
+START = define_fake_operator("kdrun::start_layer", "(Tensor[] arguments) -> Tensor", _start_layer)
+"""Operator at the start of a first call: the tensors among its arguments."""
+STAND_IN = define_fake_operator(
+    "kdrun::repeat_layer",
+    "(Tensor[] arguments, Tensor[] made, int number) -> Tensor[]",
+    _repeat_layer,
+)
+"""Operator of a stand-in: the tensors among the arguments of a call, and the number of the call
+that it repeats. A first call ends with one, which has its start's result and what it made."""
 
 
 def _stand_in(
