@@ -234,7 +234,9 @@ def _stack_trace_of_copy(node: FxNode, first: _TracedCall, stand_in: FxNode, pat
     own, traced, other = (
         str(n.meta.get("stack_trace") or "").splitlines() for n in (node, first.stand_in, stand_in)
     )
-    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, traced)))
+    common = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, traced, strict=False))
+    )
     text = "\n".join([*other[:common], *own[common:]])
     return re.sub(rf"\|{re.escape(first.path)}(?=[.|])", f"|{path}", text)
 
