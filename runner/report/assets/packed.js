@@ -2,15 +2,33 @@
 
 const unpacked = new Map();
 
-function unpackText(id) {
-  const packed = document.getElementById(id).textContent;
+// The parts that are in files of a folder beside the page: a script hands over what is packed in it.
+function readFile(id) {
+  return new Promise((resolve) => {
+    const script = h("script", { src: `${document.documentElement.dataset.folder}/${id}.js` });
+    script.onload = () => resolve(window.kdrunPacked);
+    script.onerror = () => resolve(null);
+    window.kdrunBlock = (packed) => { window.kdrunPacked = packed; };
+    document.head.append(script);
+  });
+}
+
+async function findPacked(id) {
+  const block = document.getElementById(id);
+  if (block) return block.textContent;
+  return document.documentElement.dataset.folder ? readFile(id) : null;
+}
+
+async function unpackText(id) {
+  const packed = await findPacked(id);
+  if (packed === null) return "null";
   const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
 
 // A block's JSON; kept, so that going back is instant. Null if the page has no such block.
 async function unpack(id) {
-  if (!unpacked.has(id)) unpacked.set(id, document.getElementById(id) ? unpackText(id).then(JSON.parse) : null);
+  if (!unpacked.has(id)) unpacked.set(id, unpackText(id).then(JSON.parse));
   return unpacked.get(id);
 }
 

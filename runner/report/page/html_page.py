@@ -1,20 +1,22 @@
 """Writes the report: one web page that holds a run, its problems and all their files.
 
 The page needs no network. Its data and libraries are packed (gzip, base64), and the browser unpacks
-each of them when it is needed, so that a page of a thousand problems loads at once.
+each of them when it is needed. The problems of a large run are files in a folder beside the page,
+which a browser reads when somebody opens one.
 """
 
 import base64
 import gzip
 import html
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from runner.errors import StoreError
+from runner.errors import StoreError, unwritable_error
 from runner.report.catalogue import Catalogue, collect_workloads
 from runner.report.measurements import read_measurements, with_measurements
 from runner.report.page.comparison import comparison_data
@@ -49,6 +51,8 @@ OWN_SCRIPTS = (
     "main.js",
 )
 """Scripts of our own, which the page joins into one in this order."""
+MOST_EMBEDDED = 300
+"""Most problems of a run that are in the page itself: 100 KiB each."""
 STYLES = ("vendor/uplot.min.css", "page.css", "problem.css", "solutions.css")
 
 
@@ -60,12 +64,32 @@ def write_page(subject: Subject, path: Path, earlier: Sequence[Subject] = ()) ->
     """
     if path.is_dir():
         raise StoreError(f"{path}: a directory", hint="name a file with --to")
-    write_atomically(path, render_page(subject, earlier), "--to")
+    catalogue = _measured_catalogue(subject)
+    folder = path.with_name(f"{path.stem}_problems")
+    is_split = len(subject.problems) > MOST_EMBEDDED
+    if is_split:
+        _write_problem_files(subject, times_of(catalogue), folder)
+    page = _render(subject, earlier, catalogue, folder.name if is_split else "")
+    write_atomically(path, page, "--to")
 
 
 def render_page(subject: Subject, earlier: Sequence[Subject] = ()) -> str:
-    """Return the page's text, which is the same for the same files."""
-    catalogue = _measured_catalogue(subject)
+    """Return the page's text, with all problems in it; it is the same for the same files."""
+    return _render(subject, earlier, _measured_catalogue(subject), "")
+
+
+def _write_problem_files(subject: Subject, times: Times, folder: Path) -> None:
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, packed in _problem_blocks(subject, times):
+            (folder / f"{name}.js").write_text(f'kdrunBlock("{packed}");\n', encoding="utf-8")
+    except OSError as error:
+        raise unwritable_error(folder, error, "--to") from error
+
+
+def _render(subject: Subject, earlier: Sequence[Subject], catalogue: Catalogue, folder: str) -> str:
+    """Return the page's text; `folder` has the files of its problems, unless they are in it."""
     times = times_of(catalogue)
     evaluations, notes = read_evaluations(subject)
     subject = replace(subject, notes=(*subject.notes, *notes))
@@ -81,9 +105,11 @@ def render_page(subject: Subject, earlier: Sequence[Subject] = ()) -> str:
         sides = [(side, _measured_catalogue(side)) for side in earlier]
         blocks["changes"] = comparison_data([*sides, (subject, catalogue)])
     packed = [_block(name, _pack(value)) for name, value in blocks.items()]
-    packed += _problem_blocks(subject, times)
+    if not folder:
+        packed += [_block(name, data) for name, data in _problem_blocks(subject, times)]
     packed += [_block(f"library-{name}", _pack_text(_library(name))) for name in LIBRARIES]
     parts = {
+        "folder": html.escape(folder),
         "title": html.escape(f"{subject.title} - kdrun"),
         "styles": "\n".join(_read_asset(name) for name in STYLES),
         "script": "\n".join(_read_asset(name) for name in OWN_SCRIPTS),
@@ -104,16 +130,17 @@ def _measured_catalogue(subject: Subject) -> Catalogue:
     return with_measurements(catalogue, measurements) if measurements else catalogue
 
 
-def _problem_blocks(subject: Subject, times: Times) -> Iterator[str]:
+def _problem_blocks(subject: Subject, times: Times) -> Iterator[tuple[str, str]]:
+    """Yield the name of each block of a problem, and its packed data."""
     shared: dict[str, int] = {}
     for number, problem in enumerate(subject.problems):
         if problem.tree is not None:
             data = problem_data(problem, times.get(problem.label, {}))
-            yield _block(f"problem-{number}", _pack(data))
-            yield _block(f"folder-{number}", _pack(folder_data(problem, data["files"], shared)))
+            yield f"problem-{number}", _pack(data)
+            yield f"folder-{number}", _pack(folder_data(problem, data["files"], shared))
         if problem.row.status != "passed":
-            yield _block(f"failure-{number}", _pack(failure_data(problem, subject)))
-    yield _block("shared", _pack(list(shared)))
+            yield f"failure-{number}", _pack(failure_data(problem, subject))
+    yield "shared", _pack(list(shared))
 
 
 def _library(name: str) -> str:
@@ -133,4 +160,4 @@ def _pack(value: Any) -> str:
 
 
 def _pack_text(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()

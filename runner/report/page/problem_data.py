@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from runner.batch.child.problem_logs import LOG_PATH
 from runner.emit.pages.outline import Outline, heading
 from runner.report.catalogue import Timing
@@ -32,6 +34,7 @@ UNREAD_FILES = {
 """Files that `kdrun verify` does not read: how this run's verification ended, pages for people,
 solutions."""
 UNREAD_STEP_FILES = {"verification_result.json", "coverage_report.json"}
+_NODES = TypeAdapter(dict[str, Node])
 LONGEST_LOG = 60_000
 """Most characters of a log that the page holds, from its end."""
 
@@ -48,7 +51,7 @@ def problem_data(problem: ReportProblem, times: Mapping[str, Timing]) -> dict[st
     return {
         "about": tree.metadata.model_dump(mode="json", exclude_defaults=True)
         | {"mode": tree.metadata.mode},
-        "nodes": {identity: _node_data(node) for identity, node in tree.nodes.items()},
+        "nodes": _NODES.dump_python(tree.nodes, exclude={"__all__": {"id"}}, exclude_defaults=True),
         "titles": {path: heading(first_nodes[path]) for path in paths},
         "rows": dict(_repeated_rows(tree)),
         "flow": [[e.source, e.target, e.tensor_name, e.shape, e.dtype] for e in tree.data_flow],
@@ -96,12 +99,6 @@ def failure_data(problem: ReportProblem, subject: Subject) -> dict[str, Any]:
         "source": read_file(source).decode(errors="replace") if source else None,
         "command": _command(problem, subject, source),
     }
-
-
-def _node_data(node: Node) -> dict[str, Any]:
-    return {"flops": node.flops, "bytes": node.bytes} | node.model_dump(
-        exclude={"id"}, exclude_defaults=True
-    )
 
 
 def _repeated_rows(tree: Tree) -> Iterator[tuple[str, list[Any]]]:
