@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import traceback
 import warnings
 from collections.abc import Callable
@@ -31,6 +32,7 @@ from runner.graph.tracing.export_trace import (
     BuiltProblem,
     TracedProgram,
     export,
+    is_about_values,
     silence_torch_logs,
 )
 from runner.graph.tracing.hidden_tracing import forget_cached_tensors, import_without_modes
@@ -48,6 +50,7 @@ from runner.problems import (
     author_code,
     author_error,
     check_inputs,
+    is_out_of_memory,
     load_problem,
     seed,
 )
@@ -60,6 +63,7 @@ from runner.torch_internals import (
     draw_fake_weights,
 )
 
+_ABOUT_FAKE_TENSORS = re.compile(r"fake|meta tensor|meta device", re.IGNORECASE)
 _LOGGER = logging.getLogger(__name__)
 _LONGEST_INPUT = 4096
 """Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
@@ -102,7 +106,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                         return graph
                 return _trace(problem, mode, strategy, tracer, built)
         except MemoryError as error:
-            _explain_shortage(error, problem, errors)
+            _explain_shortage(error, problem, mode, errors)
             raise
         except ProblemError as error:
             if strategy != "fake":
@@ -221,12 +225,16 @@ def _is_authors_raise(error: Exception) -> bool:
     return not is_torchs_or_kdruns(frame.f_code.co_filename)
 
 
-def _explain_shortage(shortage: MemoryError, problem: Problem, errors: list[Exception]) -> None:
+def _explain_shortage(
+    shortage: MemoryError, problem: Problem, mode: Mode, errors: list[Exception]
+) -> None:
     """Note on a shortage of memory why the capture on fake tensors, which needs none, failed.
 
-    An error that the author's code raised there is raised instead, unless it was raised while
-    another was handled: fake tensors may have caused that one.
+    An error that the author's code raised there, or that is raised there without a tracer too, is
+    raised instead, unless it was raised while another was handled: fake tensors may have caused
+    that one.
     """
+    traceback.clear_frames(shortage.__traceback__)  # They hold what did not fit.
     for error in errors[:1]:
         cause = error.__cause__ if isinstance(error, ProblemError) else error
         if cause is None:
@@ -234,7 +242,30 @@ def _explain_shortage(shortage: MemoryError, problem: Problem, errors: list[Exce
         is_first = cause is not None and cause.__context__ is None
         if isinstance(cause, Exception) and is_first and _is_authors_raise(cause):
             raise author_error(problem, cause) from cause
+        if untraced := _find_error_untraced(problem, mode):
+            raise author_error(problem, untraced) from untraced
         shortage.add_note(f"it needs memory because {_reason(problem, error)[0]}")
+
+
+def _find_error_untraced(problem: Problem, mode: Mode) -> Exception | None:
+    """Return the error that the forward raises on fake tensors without a tracer, if it is its own.
+
+    One about fake tensors, or about a number that they do not have, is not.
+    """
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        with torch.no_grad():
+            built = _build(problem, mode, fake)
+            with fake, silence_torch_logs():
+                built.model(*built.args, **built.kwargs)
+    except MemoryError:
+        raise
+    except Exception as error:  # The author's code may raise anything.
+        is_builtin = type(error).__module__ == "builtins" and not is_out_of_memory(error)
+        error.__context__ = None  # Otherwise the shortage counts as its first reason.
+        is_own = not is_about_values(error) and not _ABOUT_FAKE_TENSORS.search(str(error))
+        return error if is_builtin and is_own else None
+    return None
 
 
 def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
@@ -299,5 +330,5 @@ def _raise_authors_own_error(
         with author_code(problem):
             untraced.model(*untraced.args, **untraced.kwargs)
     except MemoryError as shortage:
-        _explain_shortage(shortage, problem, errors)
+        _explain_shortage(shortage, problem, mode, errors)
         raise

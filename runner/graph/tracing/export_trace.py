@@ -98,7 +98,7 @@ def export(built: BuiltProblem) -> TracedProgram:
     try:
         traced = _export(built, reads_numbers=False)
     except Exception as error:
-        if not _is_about_values(error):
+        if not is_about_values(error):
             raise
         return _export(built, reads_numbers=True)
     return _export(built, reads_numbers=True) if _has_unknown_sizes(traced.graph) else traced
@@ -115,7 +115,7 @@ def _has_unknown_sizes(graph: FxGraph) -> bool:
     )
 
 
-def _is_about_values(error: Exception) -> bool:
+def is_about_values(error: Exception) -> bool:
     """Return whether a trace failed because a number is unknown: a symbol, `u0`, stands for it."""
     if isinstance(error, DataDependentOutputException | GuardOnDataDependentSymNode):
         return True
