@@ -110,6 +110,48 @@ def test_the_first_of_equal_layers_is_traced(write: Write, found: list[RepeatedL
             layer("self.count += 1\nreturn self.up(x) * self.count", "self.count = index"),
             0,
         ),
+        "a number of the model that its loop changes": (
+            "for n, layer in enumerate(self.layers):\n    self.depth = n\n"
+            "    x = layer(x)\nreturn x",
+            STACK + "\nfor layer in self.layers:\n    layer.model = [self]",
+            layer("return self.up(x) * self.model[0].depth"),
+            4,
+        ),
+        "an object that its loop changes": (
+            "for n, layer in enumerate(self.layers):\n    STATE.depth = n\n"
+            "    x = layer(x)\nreturn x",
+            STACK,
+            layer("return self.up(x) * self.state.depth", "self.state = STATE")
+            + "\n    class State:\n        depth = 0\n\n    STATE = State()\n",
+            4,
+        ),
+        "a global that its loop changes": (
+            "global DEPTH\nfor n, layer in enumerate(self.layers):\n    DEPTH = n\n"
+            "    x = layer(x)\nreturn x",
+            STACK,
+            layer("return self.up(x) * DEPTH") + "\n    DEPTH = 0\n",
+            4,
+        ),
+        "a list that a layer fills": (
+            "kept = []\nfor layer in self.layers:\n    x = layer(x, cache=kept)\n"
+            "return x + sum(kept)",
+            STACK,
+            layer("cache.append(x)\nreturn self.up(x)"),
+            0,
+        ),
+        "a list of the model that a layer fills": (
+            "self.kept.clear()\nfor layer in self.layers:\n    x = layer(x)\n"
+            "return x + sum(self.kept)",
+            "self.kept = []\n" + STACK + "\nfor layer in self.layers:\n    layer.kept = self.kept",
+            layer("self.kept.append(x)\nreturn self.up(x)"),
+            0,
+        ),
+        "a global list that a layer fills": (
+            "KEPT.clear()\nfor layer in self.layers:\n    x = layer(x)\nreturn x + sum(KEPT)",
+            STACK,
+            layer("KEPT.append(x)\nreturn self.up(x)") + "\n    KEPT = []\n",
+            0,
+        ),
         "a tensor of numbers": (
             LOOP,
             STACK,

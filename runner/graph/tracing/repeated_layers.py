@@ -5,8 +5,8 @@ The first call of such a layer is traced. A later call leaves a single operator 
 stand-in, for which `layer_copies` writes the first call's operators once more.
 
 A call is a repetition only if its layer is built of the same modules, everything that the first
-call read from its modules is the same here, and the arguments are alike. What decides in another
-way, such as a global counter, goes unnoticed: the verification compares with the original.
+call read from modules is the same here, the arguments are alike, and the first call changed
+nothing.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import random
+import sys
 import types
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
+from runner.graph.tracing.constant_tensors import find_plain_modules
 from runner.torch_internals import define_fake_operator, tree_flatten, tree_unflatten
 
 FEWEST_LAYERS = 6
@@ -35,6 +38,8 @@ _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, enum.Enu
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
 _OWN = {*_REGISTRIES, "_non_persistent_buffers_set"}
 """Attributes that hold what equal layers have each of their own."""
+_COUNTERS = {int, float, list, set, dict, deque}
+"""Types of global variables in which a forward may keep something."""
 _MISSING = object()
 
 
@@ -64,6 +69,10 @@ class _Result:
     position: int
 
 
+_Reads = dict[tuple[nn.Module, str], tuple[Any, Any]]
+"""By module and attribute that a call read: the value, and what was in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _FirstCall:
     """A traced call: what it was given, what it read, and what it returned."""
@@ -72,8 +81,9 @@ class _FirstCall:
     layer: nn.Module
     arguments: list[Any]
     structure: Any
-    reads: dict[tuple[str, str], Any]
-    """Values of attributes, by the path of the module in the layer and the attribute's name."""
+    reads: _Reads
+    globals: Any
+    """What was in the modules of Python that the layer's classes are defined in."""
     results: list[Any]
     result_structure: Any
     layouts: list[_TensorLayout]
@@ -90,6 +100,8 @@ class RepeatedLayers:
         """For each call in order: the layer's path, and the number of the call that it repeats;
         its own number if others may repeat it; None if they may not."""
         self.first_calls: list[_FirstCall | None] = []
+        self.modules: set[nn.Module] = set()
+        """Modules of the model that is traced; a tracer has others of its own."""
         self.misses: Counter[int] = Counter()
         """Number of calls since the latest repetition, by what their layers are built of."""
 
@@ -99,6 +111,7 @@ class RepeatedLayers:
         self.calls.clear()
         self.first_calls.clear()
         self.misses.clear()
+        self.modules = {*model.modules(), *find_plain_modules(model).values()}
         layers = {path: model.get_submodule(path) for path in self.kinds}
         for path, layer in layers.items():
             layer.forward = functools.partial(self._call, path, layer, layer.forward)
@@ -127,19 +140,27 @@ class RepeatedLayers:
         self.misses[kind] += 1
         # An operator that returns its argument makes the tracer forget what that was before.
         start = START(_tensors(arguments))
-        with _record_reads(layer) as reads, _watch_changes(layer, arguments) as changed:
+        with _watch(self.modules, layer, (args, kwargs)) as (reads, found_globals, has_changed):
             result = forward(*args, **kwargs)
         leaves, result_structure = tree_flatten(result)
         made = [leaf for leaf in _tensors(leaves) if _position(leaf, arguments) is None]
         number = len(self.first_calls)
-        if changed() or not all(map(_is_repeatable, [*arguments, *leaves])):
+        if has_changed() or not all(map(_is_repeatable, [*arguments, *leaves])):
             self.first_calls.append(None)
             self.calls.append((path, None))
             return result
         results = [_describe_result(leaf, arguments, made) for leaf in leaves]
         layouts = [_layout(tensor) for tensor in made]
         first = _FirstCall(
-            path, layer, arguments, structure, reads, results, result_structure, layouts
+            path,
+            layer,
+            arguments,
+            structure,
+            reads,
+            found_globals,
+            results,
+            result_structure,
+            layouts,
         )
         self.first_calls.append(first)
         self.calls.append((path, number))
@@ -232,12 +253,17 @@ def _is_repetition(
     positions = [_position(value, arguments) for value in arguments]
     if positions != [_position(value, first.arguments) for value in first.arguments]:
         return False
+    if _look_into_globals(layer) != first.globals:
+        return False
     modules = dict(layer.named_modules())
-    counterparts = {id(m): modules[path] for path, m in first.layer.named_modules()}
-    return layer is first.layer or all(
-        _is_same(value, getattr(modules[path], name, _MISSING), counterparts)
-        for (path, name), value in first.reads.items()
-    )
+    counterparts = {m: modules[path] for path, m in first.layer.named_modules()}
+    for (module, name), (value, contents) in first.reads.items():
+        other = getattr(counterparts.get(module, module), name, _MISSING)
+        if not _is_same(value, other, counterparts):
+            return False
+        if other is value and _look_into(other) != contents:
+            return False
+    return True
 
 
 def _is_alike(first: Any, other: Any) -> bool:
@@ -247,14 +273,14 @@ def _is_alike(first: Any, other: Any) -> bool:
     return type(first) is type(other) and bool(first == other)
 
 
-def _is_same(first: Any, other: Any, counterparts: Mapping[int, nn.Module]) -> bool:
+def _is_same(first: Any, other: Any, counterparts: Mapping[nn.Module, nn.Module]) -> bool:
     """Return whether an attribute's value means for one layer what it means for the other."""
+    if isinstance(first, nn.Module):
+        return counterparts.get(first, first) is other
     if first is other:
-        return id(first) not in counterparts
+        return True
     if type(first) is not type(other):
         return False
-    if isinstance(first, nn.Module):
-        return counterparts.get(id(first)) is other
     if isinstance(first, types.MethodType):
         return first.__func__ is other.__func__ and _is_same(
             first.__self__, other.__self__, counterparts
@@ -274,55 +300,91 @@ def _is_same(first: Any, other: Any, counterparts: Mapping[int, nn.Module]) -> b
 
 
 @contextlib.contextmanager
-def _record_reads(layer: nn.Module) -> Iterator[dict[tuple[str, str], Any]]:
-    """Record what is read from the modules of a layer: the value of each attribute."""
-    paths = {id(module): path for path, module in layer.named_modules()}
-    reads: dict[tuple[str, str], Any] = {}
+def _watch(
+    model: Collection[nn.Module], layer: nn.Module, inputs: Any
+) -> Iterator[tuple[_Reads, Any, Callable[[], bool]]]:
+    """Record what is read from modules; yield it with what globals hold, and a question.
 
-    def record(read: Callable[[Any, str], Any], module: Any, name: str) -> Any:
-        path = paths.get(id(module))
-        is_noted = path is not None and name not in _OWN and not name.startswith("__")
+    The question is whether the call has changed a module, a tensor, a container or a global that it
+    got or read, or drawn a random number in Python.
+    """
+    reads: _Reads = {}
+    found_globals = _look_into_globals(layer)
+    leaves, structure = tree_flatten(inputs)
+    tensors = _tensors(leaves)
+    tensors += [t for module in layer.modules() for t in _own_tensors(module).values()]
+    versions = [tensor._version for tensor in tensors]
+    random_state = random.getstate()
+    assigned: list[str] = []
+    read, assign = nn.Module.__getattribute__, nn.Module.__setattr__
+
+    def read_and_record(module: nn.Module, name: str) -> Any:
+        is_noted = module in model and (module, name) not in reads
+        is_noted = is_noted and name not in _OWN and not name.startswith("__")
         try:
             value = read(module, name)
         except AttributeError:
-            if is_noted and not any(name in vars(module)[own] for own in _REGISTRIES):
-                reads.setdefault((str(path), name), _MISSING)
+            own = read(module, "__dict__")
+            if is_noted and not any(name in own.get(registry, ()) for registry in _REGISTRIES):
+                reads[module, name] = _MISSING, None
             raise
         if is_noted:
-            reads.setdefault((str(path), name), value)
+            reads[module, name] = value, _look_into(value)
         return value
 
-    with contextlib.ExitStack() as stack:
-        for cls in {type(module) for module in layer.modules()}:
-            read = functools.partial(record, cls.__getattribute__)
-            stack.enter_context(_set_method(cls, "__getattribute__", read))
-        yield reads
+    def assign_and_record(module: nn.Module, name: str, value: Any) -> None:
+        if module in model:
+            assigned.append(name)
+        assign(module, name, value)
+
+    def has_changed() -> bool:
+        leaves_now, structure_now = tree_flatten(inputs)
+        return (
+            bool(assigned)
+            or versions != [tensor._version for tensor in tensors]
+            or structure_now != structure
+            or any(a is not b for a, b in zip(leaves, leaves_now, strict=True))
+            or any(_look_into(value) != contents for value, contents in reads.values())
+            or _look_into_globals(layer) != found_globals
+            or random.getstate() != random_state
+        )
+
+    with (
+        _set_method(nn.Module, "__getattribute__", read_and_record),
+        _set_method(nn.Module, "__setattr__", assign_and_record),
+    ):
+        yield reads, found_globals, has_changed
 
 
-@contextlib.contextmanager
-def _watch_changes(layer: nn.Module, arguments: list[Any]) -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether the layer, or a tensor given to it, has changed."""
-    tensors = _tensors(arguments)
-    tensors += [t for module in layer.modules() for t in _own_tensors(module).values()]
-    versions = [tensor._version for tensor in tensors]
-    assigned: list[str] = []
+def _look_into(value: Any) -> Any:
+    """Return the identities of what an object that may change holds; None if it holds nothing."""
+    if isinstance(value, (nn.Module, torch.Tensor, type, types.ModuleType, types.FunctionType)):
+        return None
+    if isinstance(value, dict):
+        return [*map(id, dict.keys(value)), *map(id, dict.values(value))]
+    if isinstance(value, (list, set, deque)):
+        return [*map(id, value)]
+    attributes = getattr(value, "__dict__", None)
+    return _look_into(attributes) if isinstance(attributes, dict) else None
 
-    def assign(write: Callable[[Any, str, Any], None], module: Any, name: str, value: Any) -> None:
-        assigned.append(name)
-        write(module, name, value)
 
-    with contextlib.ExitStack() as stack:
-        for cls in {type(module) for module in layer.modules()}:
-            write = functools.partial(assign, cls.__setattr__)
-            stack.enter_context(_set_method(cls, "__setattr__", write))
-        yield lambda: bool(assigned) or versions != [tensor._version for tensor in tensors]
+def _look_into_globals(layer: nn.Module) -> Any:
+    """Return the numbers and containers in the modules of Python that define a layer's classes."""
+    names = {cls.__module__ for module in layer.modules() for cls in type(module).__mro__}
+    return {
+        (name, variable): (id(value), _look_into(value) if type(value) is not dict else len(value))
+        for name in names
+        if not name.startswith("torch.") and name in sys.modules
+        for variable, value in vars(sys.modules[name]).items()
+        if type(value) in _COUNTERS and not variable.startswith("__")
+    }
 
 
 @contextlib.contextmanager
 def _set_method(cls: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
     """Give a class a method for a while."""
     own = vars(cls).get(name)
-    setattr(cls, name, lambda *args: function(*args))
+    setattr(cls, name, function)
     try:
         yield
     finally:
