@@ -6,7 +6,7 @@ the author's variable names where those are free.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -262,7 +262,11 @@ class _ForwardWriter:
                 last_reads[name] = index
         for name in self.part.io.outputs:
             last_reads[name] = len(statements)
-        lines = self._write_appends(lists, -1, last_reads)
+        lists_by_maker: dict[int, list[GrowingList]] = defaultdict(list)
+        for growing_list in lists:
+            for maker in dict.fromkeys(growing_list.makers):
+                lists_by_maker[maker].append(growing_list)
+        lines = self._write_appends(lists_by_maker[-1], -1, last_reads)
         for index, (position, item) in enumerate(statements):
             if position in self.flow.loops:
                 lines += self._write_loop(position)
@@ -285,7 +289,7 @@ class _ForwardWriter:
                 if targets
                 else f"_ = {text}  # never read, as in the original"
             )
-            lines += self._write_appends(lists, index, last_reads)
+            lines += self._write_appends(lists_by_maker[index], index, last_reads)
             dead_variables = [] if is_last else self._release_variables(position, last_reads, index)
             if dead_variables := dead_variables + self._dead_lists(position, index):
                 lines.append(f"del {', '.join(dead_variables)}")

@@ -20,6 +20,7 @@ from runner.emit.naming.value_names import RESERVED, make_unique
 
 _CONSTRUCTION = re.compile(r"self\.((\w+?)(?:_\d+)?) = ((?:nn\.)?\w+)\((.*)\)")
 """A statement that makes a module: attribute, attribute without number, class and arguments."""
+_CALL = re.compile(r"self\.(\w+)\(")
 _MODULE_SLOT = "{module}"
 """Placeholder for the module in the statements of a loop."""
 _LONGEST_BODY = 6
@@ -104,14 +105,18 @@ def _find_repetition(
     directly, the loop assigns it, and a return statement follows.
     """
     no_repetition: tuple[int, list[str], list[str]] = (0, [], [])
-    positions = [
-        next((n for n, line in enumerate(forward_lines) if f"self.{name}(" in line), -1)
-        for name in run
-    ]
+    first_lines: dict[str, int] = {}
+    for n, line in enumerate(forward_lines):
+        for name in _CALL.findall(line):
+            first_lines.setdefault(name, n)
+    positions = [first_lines.get(name, -1) for name in run]
     sizes = {b - a for a, b in pairwise(positions)}
     if len(sizes) != 1 or min(positions) < 0 or (size := sizes.pop()) < 1:
         return no_repetition
     for start in range(positions[0], max(positions[0] - size, -1), -1):
+        first_line, second_line = forward_lines[start], forward_lines[start + size]
+        if _code_with_slot(first_line, run[0]) != _code_with_slot(second_line, run[1]):
+            continue
         groups = [list(forward_lines[start + turn * size :][:size]) for turn in range(len(run))]
         tail: list[str] = []
         if len(groups[-1]) == size and groups[-1][-1].startswith("return "):
@@ -120,7 +125,7 @@ def _find_repetition(
                 groups[-1][-1] = f"{target} = {groups[-1][-1].removeprefix('return ')}"
                 tail = [f"return {target}"]
         steps = [
-            [line.replace(f"self.{name}(", f"{_MODULE_SLOT}(") for line in group]
+            [_with_slot(line, name) for line in group]
             for name, group in zip(run, groups, strict=True)
         ]
         codes = [[split_comment(line)[0] for line in step] for step in steps]
@@ -132,6 +137,14 @@ def _find_repetition(
             ]
             return start, body, tail
     return no_repetition
+
+
+def _with_slot(line: str, name: str) -> str:
+    return line.replace(f"self.{name}(", f"{_MODULE_SLOT}(")
+
+
+def _code_with_slot(line: str, name: str) -> str:
+    return split_comment(_with_slot(line, name))[0]
 
 
 def _rename_weight(weight: Weight, new_names: dict[str, str]) -> Weight:

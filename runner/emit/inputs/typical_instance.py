@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,10 +43,7 @@ def typical_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Typical
             groups.setdefault(distributions[value].draw_key, []).append((part, value))
         largest_group = max(groups.values(), key=len)
         largest_group.sort(key=lambda item: distributions[item[1]].std)
-        similar: list[tuple[Part, str]] = max(
-            (_similar_run(largest_group, i, distributions) for i in range(len(largest_group))),
-            key=lambda run: (len(run), any(part is parts[0] for part, _ in run)),
-        )
+        similar = _find_similar(largest_group, distributions, parts[0])
         part, value = similar[(len(similar) - 1) // 2]
         mixture = mix([(1.0, distributions[v]) for _, v in similar])
         smallest_std, largest_std = (distributions[v].std for _, v in (similar[0], similar[-1]))
@@ -56,9 +54,15 @@ def typical_inputs(program: Program, parts: Sequence[Part]) -> dict[str, Typical
     return typical
 
 
-def _similar_run(
-    candidates: list[tuple[Part, str]], begin: int, distributions: Mapping[str, Distribution]
+def _find_similar(
+    instances: list[tuple[Part, str]], distributions: Mapping[str, Distribution], preferred: Part
 ) -> list[tuple[Part, str]]:
-    """Return the instances from `begin` on with at most FAR times its standard deviation."""
-    largest_std = distributions[candidates[begin][1]].std * FAR
-    return [item for item in candidates[begin:] if distributions[item[1]].std <= largest_std]
+    """Return the most instances whose standard deviations, by which they are sorted, are similar.
+
+    None is more than FAR times another. Of equally many, those with the preferred part count.
+    """
+    stds = [distributions[value].std for _, value in instances]
+    ends = [bisect_right(stds, std * FAR) for std in stds]
+    place = next((n for n, (part, _) in enumerate(instances) if part is preferred), -1)
+    begin, end = max(enumerate(ends), key=lambda run: (run[1] - run[0], run[0] <= place < run[1]))
+    return instances[begin:end]
