@@ -13,6 +13,10 @@ def shout(argument: str) -> str:
     return argument.upper()
 
 
+def is_imported(argument: str) -> str:
+    return str(argument in sys.modules)
+
+
 def allocate(argument: str) -> str:
     kept = []
     for _ in range(int(argument)):

@@ -56,6 +56,17 @@ def ended(pid: int) -> bool:
     return False
 
 
+def test_what_children_share_is_imported_by_the_server(run: Run, tmp_path: Path) -> None:
+    def is_imported(imports: tuple[str, ...]) -> str | None:
+        function = "child_functions:is_imported"
+        log = tmp_path / "log"
+        return run_child(Request(function, "wave", tmp_path, log, 200 * MIB, 60, imports)).answer
+
+    assert is_imported(()) == "False"
+    assert is_imported(("no_such_module", "wave")) == "True"
+    assert is_imported(()) == "True"  # those after it have it, too
+
+
 def test_a_child_answers_and_leaves_nothing_in_its_directory(run: Run, tmp_path: Path) -> None:
     outcome = run("shout", "hello")
     assert (outcome.answer, outcome.exit_code, outcome.signal) == ("HELLO", 0, None)

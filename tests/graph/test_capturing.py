@@ -285,6 +285,14 @@ def test_without_memory_for_a_real_run_the_one_on_fake_tensors_tells_what_is_wro
     assert said in "".join([str(raised.value), *getattr(raised.value, "__notes__", ())])
 
 
+def test_a_forward_that_fails_without_a_tracer_too_is_its_authors_error_without_memory(
+    write: Write,
+) -> None:
+    init = "if type(torch.empty(1)) is torch.Tensor:\n    raise MemoryError"
+    with pytest.raises(ProblemError, match=r"RuntimeError: .*split_sizes to sum exactly to 8"):
+        capture(write("a, b = x.split([3, 4], dim=-1)\nreturn a", init=init))
+
+
 def test_a_model_that_fails_is_its_authors_error(write: Write) -> None:
     problem = write("y = x + 1\nreturn y @ y")
     with pytest.raises(ProblemError, match=r"RuntimeError: .*\(line \d+, in forward\)"):

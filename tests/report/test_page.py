@@ -1,5 +1,8 @@
 """The report as a file: what is in it, and what it says of a run that is not whole."""
 
+import base64
+import gzip
+import json
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +13,14 @@ from sample_run import RUN, TAKEN_APART, embedded, write_run
 
 from runner.cli import cli
 from runner.errors import StoreError
-from runner.report.page import LIBRARIES, OWN_SCRIPTS, STYLES, render_page, write_page
+from runner.report.page import (
+    LIBRARIES,
+    OWN_SCRIPTS,
+    STYLES,
+    html_page,
+    render_page,
+    write_page,
+)
 from runner.report.subject import find_subject
 from runner.store.manifest_row import Row
 from runner.tree.document import Tree
@@ -46,6 +56,21 @@ def test_every_problem_has_its_row_its_tree_and_its_files(page: str, made: Path)
 
 def test_the_same_files_give_the_same_page(page: str, made: Path) -> None:
     assert render_page(find_subject(RUN, made)) == page
+
+
+def test_a_large_runs_problems_are_files_of_a_folder_beside_the_page(
+    page: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_page, "MOST_EMBEDDED", len(TAKEN_APART) - 1)
+    write_page(find_subject(RUN, made), tmp_path / "run.html")
+    split = (tmp_path / "run.html").read_text()
+    assert 'data-folder="run_problems"' in split
+    assert 'id="problem-0"' not in split
+    assert embedded(split, "run") == embedded(page, "run")
+    for name in ("problem-0", "folder-0", "shared"):
+        text = (tmp_path / "run_problems" / f"{name}.js").read_text()
+        packed = text.removeprefix('kdrunBlock("').removesuffix('");\n')
+        assert json.loads(gzip.decompress(base64.b64decode(packed))) == embedded(page, name)
 
 
 def test_what_a_reason_says_cannot_end_the_script(output: Path) -> None:

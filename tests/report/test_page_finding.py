@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from census import census
+from sample_run import RUN
 
-from runner.report.page import write_page
+from runner.report.page import html_page, write_page
 from runner.report.subject import find_subject
 from runner.tree.document import TREE_FILE
 
@@ -110,6 +111,17 @@ def test_kernels_of_a_group_stand_below_its_name(visit: Any, output: Path) -> No
     page.get_by_role("link", name="which use it").click()
     page.wait_for_selector("h1 >> text=Workloads")
     assert page.locator("[aria-labelledby=each] .opener").count() == 1
+
+
+def test_a_problem_of_a_large_run_is_read_from_its_file(
+    visit: Any, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_page, "MOST_EMBEDDED", 1)
+    write_page(find_subject(RUN, output), tmp_path / "large.html")
+    page = visit("#/p/level3/mlp", file=tmp_path / "large.html")
+    page.wait_for_selector(".canvas[data-nodes]")
+    page.locator(".outline .row").nth(1).click()
+    page.wait_for_selector("pre code >> text=class")
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ function readFile(id) {
 async function findPacked(id) {
   const block = document.getElementById(id);
   if (block) return block.textContent;
-  return document.documentElement.dataset.folder ? readFile(id) : null;
+  return document.documentElement.dataset.folder && /^((problem|folder|failure)-|shared$)/.test(id) ? readFile(id) : null;
 }
 
 async function unpackText(id) {
