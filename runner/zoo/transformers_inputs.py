@@ -33,6 +33,9 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "attention_mask=int64[1,20]=1"
     ),
     "DepthProModel": "pixel_values=float32[1,3,1536,1536]",
+    "DiaForConditionalGeneration": (
+        "input_ids=int64[1,128]<256, decoder_input_ids=int64[1,128,9]<1028, use_cache=false"
+    ),
     "EfficientLoFTRModel": "pixel_values=float32[1,2,3,480,640]",
     "Exaone4_5_VisionModel": (
         ("hidden_states", "torch.randn(1024, 1176)"),
@@ -83,6 +86,10 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("pixel_values", "torch.randn(1024, 768)"),
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
+    "IdeficsModel": (
+        "input_ids=int64[1,128]<32000, pixel_values=float32[1,1,3,224,224], "
+        "image_attention_mask=int64[1,128,1]=1, use_cache=false"
+    ),
     "Inkling2VisionModel": (
         ("pixel_values", "torch.rand(256, 40, 40, 3) * 2 - 1"),
         ("image_grid_thw", "torch.tensor([[1, 16, 16]])"),
@@ -91,10 +98,18 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("pixel_values", "torch.randn(1024, 3, 14, 14)"),
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
+    "Kosmos2Model": (
+        ("input_ids", "torch.randint(65037, (1, 128))"),
+        ("pixel_values", "torch.randn(1, 3, 224, 224)"),
+        ("image_embeds_position_mask", "(torch.arange(128) < 64).long()[None]"),
+        ("use_cache", "False"),
+    ),
+    "KyutaiSpeechToTextForConditionalGeneration": "input_ids=int64[1,128,33]<2049, use_cache=false",
     "Lfm3VlVisionModel": (
         ("pixel_values", "torch.randn(1024, 1536)"),
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
+    "LightGlueForKeypointMatching": "pixel_values=float32[1,2,3,480,640]",
     "MimiDecoderModel": "latents=float32[1,512,13], use_cache=false",
     "MuseGlimmerAssistantModel": (
         "noise_embeds=float32[1,16,6656], context_hidden_states=float32[1,128,33280], "
