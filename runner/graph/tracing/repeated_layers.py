@@ -113,15 +113,15 @@ class RepeatedLayers:
         self.misses.clear()
         self.modules = {*model.modules(), *find_plain_modules(model).values()}
         layers = {path: model.get_submodule(path) for path in self.kinds}
-        for path, layer in layers.items():
-            layer.forward = functools.partial(self._call, path, layer, layer.forward)
         _running.append(self)
         try:
+            for path, layer in layers.items():
+                layer.forward = functools.partial(self._call, path, layer, layer.forward)
             yield
         finally:
             _running.pop()
             for layer in layers.values():
-                del layer.forward
+                vars(layer).pop("forward", None)
 
     def _call(
         self, path: str, layer: nn.Module, forward: Callable[..., Any], /, *args: Any, **kwargs: Any
