@@ -110,6 +110,9 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
     "LightGlueForKeypointMatching": "pixel_values=float32[1,2,3,480,640]",
+    "LxmertModel": (
+        "input_ids=int64[1,20]<30522, visual_feats=float32[1,36,2048], visual_pos=float32[1,36,4]"
+    ),
     "MimiDecoderModel": "latents=float32[1,512,13], use_cache=false",
     "MuseGlimmerAssistantModel": (
         "noise_embeds=float32[1,16,6656], context_hidden_states=float32[1,128,33280], "
@@ -140,12 +143,28 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "input_ids=int64[1,128]<30522, pixel_values=float32[1,48,3,448,448], "
         "attention_mask=int64[1,128]=1"
     ),
+    "UdopModel": (
+        ("input_ids", "torch.randint(33201, (1, 128))"),
+        ("bbox", "torch.rand(1, 128, 4)"),
+        ("decoder_input_ids", "torch.randint(33201, (1, 128))"),
+        ("use_cache", "False"),
+    ),
     "VibeVoiceAcousticTokenizerDecoderModel": "hidden_states=float32[1,64,16]",
     "VibeVoiceAcousticTokenizerEncoderModel": "hidden_states=float32[1,1,16000]",
     "VibeVoiceAcousticTokenizerModel": "input_values=float32[1,1,16000]",
     "ViltModel": (
         "input_ids=int64[1,40]<30522, pixel_values=float32[1,3,384,384], "
         "pixel_mask=int64[1,384,384]=1"
+    ),
+    "VideoLlama3VisionModel": (
+        ("pixel_values", "torch.randn(1024, 768)"),
+        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
+        ("merge_sizes", "torch.tensor([1])"),
+    ),
+    "XLNetLMHeadModel": "input_ids=int64[1,128]<32000",
+    "XmodModel": (
+        ("input_ids", "torch.randint(30522, (1, 128))"),
+        ("lang_ids", "torch.zeros(1, dtype=torch.int64)"),
     ),
     "XcodecModel": "input_values=float32[1,1,16000]",
 }

@@ -26,6 +26,7 @@ from runner.problems import LoadedProblem
 from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import (
     DataDependentOutputException,
+    OpOverload,
     mix_fake_modes,
     tree_flatten,
     tree_unflatten,
@@ -101,18 +102,19 @@ def export(built: BuiltProblem) -> TracedProgram:
         if not is_about_values(error):
             raise
         return _export(built, reads_numbers=True)
-    return _export(built, reads_numbers=True) if _has_unknown_sizes(traced.graph) else traced
+    return _export(built, reads_numbers=True) if _depends_on_numbers(traced.graph) else traced
 
 
-def _has_unknown_sizes(graph: FxGraph) -> bool:
-    """Return whether the values of a tensor decide the size of another one."""
-    return any(
-        isinstance(size, torch.SymInt)
-        for node in graph.nodes
-        for value in tree_flatten(node.meta.get("val"))[0]
-        if isinstance(value, torch.Tensor)
-        for size in value.shape
-    )
+def _depends_on_numbers(graph: FxGraph) -> bool:
+    """Return whether values of a tensor decide the size of one, or are compared in Python."""
+    for node in graph.nodes:
+        values = tree_flatten(node.meta.get("val"))[0]
+        sizes = [n for value in values if isinstance(value, torch.Tensor) for n in value.shape]
+        if not isinstance(node.target, OpOverload) and node.op == "call_function":
+            sizes += values  # of Python's own operators, such as `<=`
+        if any(isinstance(n, torch.SymInt | torch.SymFloat | torch.SymBool) for n in sizes):
+            return True
+    return False
 
 
 def is_about_values(error: Exception) -> bool:
