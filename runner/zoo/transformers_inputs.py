@@ -114,6 +114,14 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "input_ids=int64[1,20]<30522, visual_feats=float32[1,36,2048], visual_pos=float32[1,36,4]"
     ),
     "MimiDecoderModel": "latents=float32[1,512,13], use_cache=false",
+    "MiniCPMOcrVisionModel": (
+        ("pixel_values", "torch.randn(1, 3, 224, 224)"),
+        ("target_sizes", "torch.tensor([[14, 14]])"),
+    ),
+    "MiniCPMV4_7VisionModel": (
+        ("pixel_values", "torch.randn(1, 3, 224, 224)"),
+        ("target_sizes", "torch.tensor([[14, 14]])"),
+    ),
     "MuseGlimmerAssistantModel": (
         "noise_embeds=float32[1,16,6656], context_hidden_states=float32[1,128,33280], "
         "use_cache=false"
@@ -139,6 +147,10 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("classes_structure", "torch.tensor([4])"),
     ),
     "Sam3LiteTextModel": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
+    "TimesFm2_5Model": "past_values=float32[1,512], past_values_padding=int64[1,512]=0",
+    "TimesFmModel": (
+        "past_values=float32[1,512], past_values_padding=int64[1,512]=0, freq=int64[1,1]=0"
+    ),
     "TvpModel": (
         "input_ids=int64[1,128]<30522, pixel_values=float32[1,48,3,448,448], "
         "attention_mask=int64[1,128]=1"
