@@ -160,6 +160,14 @@ def set_nonzero_count(mask: Any, count: int) -> None:
     mask.nonzero_memo = count
 
 
+def set_unique_count(tensor: Any, count: int, *, consecutive: bool) -> None:
+    """Set how many numbers of a fake tensor differ; `consecutive` counts runs of equal ones."""
+    if consecutive:
+        tensor.unique_consecutive_memo = count
+    else:
+        tensor.unique_memo = count
+
+
 def storage_key(storage: torch.UntypedStorage) -> int:
     """Return a number that identifies a storage, fake or not, as long as it exists."""
     return int(storage._cdata)

@@ -126,6 +126,8 @@ def test_inputs_that_steer_python_are_drawn_for_a_capture_on_fake_tensors(progra
         ("return x[mask > 0]", 5),
         ("return x[torch.nonzero(mask).flatten()]", 5),
         ("return torch.repeat_interleave(x, mask, 0)", 7),
+        ("return x[torch.unique_consecutive(mask)]", 4),
+        ("return x[torch.unique(mask)]", 3),
     ],
 )
 def test_inputs_that_decide_sizes_are_drawn_for_a_capture_on_fake_tensors(

@@ -19,12 +19,19 @@ from runner.problems import Problem, load_problem, seed
 from runner.torch_internals import (
     FakeTensor,
     set_nonzero_count,
+    set_unique_count,
     tree_flatten,
     without_modes,
 )
 
 _MOST_NUMBERS = 1 << 26
 """Most numbers of inputs that are drawn for real."""
+_RUNS = {torch.ops.aten.unique_consecutive.default}
+_UNIQUE = {
+    torch.ops.aten.unique_consecutive.default: torch.unique_consecutive,
+    torch.ops.aten._unique2.default: torch.unique,
+}
+"""Operators whose result is as long as different numbers there are; the functions they are of."""
 ValueTexts = MutableMapping[object, str]
 """Maps the memory that a fake tensor shows to Python text with its numbers."""
 
@@ -73,6 +80,8 @@ class KnownNumbers(ProvenanceRecorder):  # type: ignore[no-untyped-call]
             for index in args[1]:
                 if index is not None and index.dtype in {torch.bool, torch.uint8}:
                     self._count(index)
+        elif func in _UNIQUE and not (func in _RUNS and (args[3:] or "dim" in kwargs)):
+            self._count_unique(func, args[0])
         elif func is torch.ops.aten.repeat_interleave.Tensor and not kwargs:
             numbers = self._numbers(args[0])
             with without_modes():
@@ -85,6 +94,13 @@ class KnownNumbers(ProvenanceRecorder):  # type: ignore[no-untyped-call]
         if numbers is not None:
             with without_modes():
                 set_nonzero_count(mask, int(numbers.count_nonzero()))
+
+    def _count_unique(self, func: Any, tensor: torch.Tensor) -> None:
+        """Tell a fake tensor how many of its numbers differ, if they are known."""
+        numbers = self._numbers(tensor)
+        if numbers is not None:
+            with without_modes():
+                set_unique_count(tensor, len(_UNIQUE[func](numbers)), consecutive=func in _RUNS)
 
     def _numbers(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the numbers of a tensor if they are known, and note those that lead to them."""
