@@ -202,6 +202,22 @@ def test_the_first_of_equal_layers_is_traced(write: Write, found: list[RepeatedL
             layer("return self.up(x) if mask is None or mask.sum() > 3 else x"),
             1,
         ),
+        "a number in a buffer that forward reads": (
+            LOOP,
+            STACK,
+            layer(
+                "return self.up(x) * int(self.step)",
+                "self.register_buffer('step', torch.tensor(index))",
+            ),
+            0,
+        ),
+        "masks that differ": (
+            "masks = [torch.arange(8) > n for n in range(8)]\n"
+            "for layer, mask in zip(self.layers, masks):\n    x = layer(x, mask)\nreturn x",
+            STACK,
+            layer("return self.up(x) if mask.sum() > 4 else x - 1"),
+            1,  # which is found to read a number
+        ),
         "fewer layers": (LOOP, STACK.replace("range(8)", "range(5)"), PLAIN, None),
     }.values(),
 )
