@@ -307,7 +307,7 @@ class _StatedMetadata(BaseModel):
 
 
 class _Stated(BaseModel):
-    """What a tree says of its version; all else is skipped, in a tenth of json's time."""
+    """A tree's version; pydantic skips all else, in a tenth of the time that json takes."""
 
     metadata: _StatedMetadata
 

@@ -77,7 +77,7 @@ def _module_runs(stem: str, init_lines: Sequence[str]) -> list[list[str]]:
     runs: list[list[str]] = []
     previous: tuple[str, str] | None = None
     for text in init_lines:
-        match = _CONSTRUCTION.fullmatch(text) if text.startswith(f"self.{stem}_") else None
+        match = _CONSTRUCTION.fullmatch(text) if text.startswith(f"self.{stem}") else None
         if match is None or match[2] != stem:
             continue
         kind = (match[3], match[4] if match[3].startswith("nn.") else "")

@@ -47,10 +47,10 @@ def write_repeated_layers(traced: TracedProgram, layers: RepeatedLayers) -> None
     Raises:
         RepetitionError: a layer does what cannot be copied; each is to be traced.
     """
-    _Writer(traced, layers).write()
+    _CopyWriter(traced, layers).write()
 
 
-class _Writer:
+class _CopyWriter:
     """Writes a graph anew, node by node."""
 
     def __init__(self, traced: TracedProgram, layers: RepeatedLayers) -> None:

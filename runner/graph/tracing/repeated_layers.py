@@ -83,7 +83,7 @@ class _FirstCall:
     structure: Any
     reads: _Reads
     globals: Any
-    """What was in the modules of Python that the layer's classes are defined in."""
+    """Contents of the Python modules that define the layer's classes."""
     results: list[Any]
     result_structure: Any
     layouts: list[_TensorLayout]
