@@ -31,7 +31,7 @@ PLAIN = layer("return x + self.up(self.norm(x))")
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> list[RepeatedLayers]:
+def repeated(monkeypatch: pytest.MonkeyPatch) -> list[RepeatedLayers]:
     """The equal layers of each model that is captured, with their calls."""
     layers: list[RepeatedLayers] = []
 
@@ -44,10 +44,10 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[RepeatedLayers]:
     return layers
 
 
-def test_the_first_of_equal_layers_is_traced(write: Write, found: list[RepeatedLayers]) -> None:
+def test_the_first_of_equal_layers_is_traced(write: Write, repeated: list[RepeatedLayers]) -> None:
     graph = capture(write(LOOP, init=STACK, classes=PLAIN))
-    assert [number for _, number in found[0].calls] == [0] * 8
-    assert len(found[0].first_calls) == 1
+    assert [number for _, number in repeated[0].calls] == [0] * 8
+    assert len(repeated[0].first_calls) == 1
     weights = [op.args[1].name for op in graph.operations if op.name == "linear"]  # type: ignore[union-attr]
     assert [graph.states[name].path for name in weights] == [
         f"layers.{n}.up.weight" for n in range(8)
@@ -223,7 +223,7 @@ def test_the_first_of_equal_layers_is_traced(write: Write, found: list[RepeatedL
 )
 def test_the_program_is_the_one_of_tracing_each_layer(
     write: Write,
-    found: list[RepeatedLayers],
+    repeated: list[RepeatedLayers],
     monkeypatch: pytest.MonkeyPatch,
     forward: str,
     init: str,
@@ -235,13 +235,13 @@ def test_the_program_is_the_one_of_tracing_each_layer(
     monkeypatch.setattr(capturing, "find_repeated_layers", lambda model: None)
     assert graph == capture(problem)
     if traced is None:
-        assert not found
+        assert not repeated
     else:
-        assert sum(first is not None for first in found[0].first_calls) == traced
+        assert sum(first is not None for first in repeated[0].first_calls) == traced
 
 
-def test_dropout_draws_in_each_layer(write: Write, found: list[RepeatedLayers]) -> None:
+def test_dropout_draws_in_each_layer(write: Write, repeated: list[RepeatedLayers]) -> None:
     classes = layer("return self.up(self.drop(x))", "self.drop = nn.Dropout(0.5)")
     graph = capture(write(LOOP, init=STACK, classes=classes), "train")
-    assert len(found[0].first_calls) == 1
+    assert len(repeated[0].first_calls) == 1
     assert sum(op.name == "dropout" for op in graph.operations) == 8
