@@ -62,7 +62,12 @@ def test_a_large_runs_problems_are_files_of_a_folder_beside_the_page(
     page: str, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html_page, "MOST_EMBEDDED", len(TAKEN_APART) - 1)
+    (tmp_path / "run_problems").mkdir()
+    (tmp_path / "run_problems" / "mine.txt").touch()
+    (tmp_path / "run_problems" / "problem-99.js").touch()
     write_page(find_subject(RUN, made), tmp_path / "run.html")
+    assert (tmp_path / "run_problems" / "mine.txt").exists()
+    assert not (tmp_path / "run_problems" / "problem-99.js").exists()
     split = (tmp_path / "run.html").read_text()
     assert 'data-folder="run_problems"' in split
     assert 'id="problem-0"' not in split

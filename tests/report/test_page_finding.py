@@ -117,8 +117,8 @@ def test_a_problem_of_a_large_run_is_read_from_its_file(
     visit: Any, output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html_page, "MOST_EMBEDDED", 1)
-    write_page(find_subject(RUN, output), tmp_path / "large.html")
-    page = visit("#/p/level3/mlp", file=tmp_path / "large.html")
+    write_page(find_subject(RUN, output), tmp_path / "large run.html")
+    page = visit("#/p/level3/mlp", file=tmp_path / "large run.html")
     page.wait_for_selector(".canvas[data-nodes]")
     page.locator(".outline .row").nth(1).click()
     page.wait_for_selector("pre code >> text=class")

@@ -5,7 +5,7 @@ const unpacked = new Map();
 // The parts that are in files of a folder beside the page: a script hands over what is packed in it.
 function readFile(id) {
   return new Promise((resolve) => {
-    const script = h("script", { src: `${document.documentElement.dataset.folder}/${id}.js` });
+    const script = h("script", { src: `${encodeURIComponent(document.documentElement.dataset.folder)}/${id}.js` });
     script.onload = () => resolve(window.kdrunPacked);
     script.onerror = () => resolve(null);
     window.kdrunBlock = (packed) => { window.kdrunPacked = packed; };

@@ -9,7 +9,6 @@ import base64
 import gzip
 import html
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -80,8 +79,10 @@ def render_page(subject: Subject, earlier: Sequence[Subject] = ()) -> str:
 
 def _write_problem_files(subject: Subject, times: Times, folder: Path) -> None:
     try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        for pattern in ("problem-*.js", "folder-*.js", "failure-*.js"):
+            for earlier in folder.glob(pattern):  # of a page that had more problems
+                earlier.unlink()
         for name, packed in _problem_blocks(subject, times):
             (folder / f"{name}.js").write_text(f'kdrunBlock("{packed}");\n', encoding="utf-8")
     except OSError as error:
