@@ -17,7 +17,13 @@ from runner.errors import KdrunError, MissingError, ProblemError
 from runner.problems.packages import path_within_package
 from runner.problems.problem import Problem
 
-_OUT_OF_MEMORY = ("can't allocate memory", "cannot allocate memory", "out of memory", "bad_alloc")
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "cannot allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "error return without exception set",  # Python, where even the exception found no memory.
+)
 _DISTRIBUTIONS = {
     "PIL": "pillow",
     "cv2": "opencv-python",
@@ -85,7 +91,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     text = str(error).lower()
-    return isinstance(error, RuntimeError | OSError) and any(t in text for t in _OUT_OF_MEMORY)
+    kinds = RuntimeError | OSError | SystemError
+    return isinstance(error, kinds) and any(t in text for t in _OUT_OF_MEMORY)
 
 
 def _missing_module(problem: Problem, error: ModuleNotFoundError) -> ProblemError:

@@ -11,7 +11,7 @@ from whole_problem import WHOLE
 from runner.errors import CaptureError, ProblemError
 from runner.graph import Graph
 from runner.graph.ir import Number, Ref, Symbol
-from runner.graph.tracing.capture import capture
+from runner.graph.tracing.capture import WeightsShortageError, capture
 from runner.graph.tracing.provenance import tensor_literal
 from runner.graph.tracing.source_statement import is_torchs_or_kdruns
 from runner.problems import read_problem
@@ -285,6 +285,17 @@ def test_without_memory_for_a_real_run_the_one_on_fake_tensors_tells_what_is_wro
     with pytest.raises(error) as raised:
         capture(write("return x", init=init))
     assert said in "".join([str(raised.value), *getattr(raised.value, "__notes__", ())])
+
+
+def test_weights_that_do_not_fit_are_told_before_a_second_attempt_to_build_them(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (64 << 20, 64 << 20))
+    init = "self.l = torch.nn.Linear(8, 1 << 23)"
+    with pytest.raises(WeightsShortageError) as raised:
+        capture(write("return x[self.l(x).sum(-1) > 0]", init=init))
+    assert raised.value.needed_bytes == 4 * (8 + 1) * (1 << 23)
+    assert "forward() asks for numbers that only real weights give" in raised.value.__notes__[0]
 
 
 def test_a_forward_that_fails_without_a_tracer_too_is_its_authors_error_without_memory(

@@ -46,6 +46,7 @@ from runner.errors import (
 )
 from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
+from runner.graph.tracing.capture import WeightsShortageError
 from runner.problems import (
     Problem,
     is_out_of_memory,
@@ -372,8 +373,13 @@ def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
             status, reason = "too_large", f"needs more memory than the device has free: {message}"
         elif is_out_of_memory(error):
             status, cause = "too_large", FailureCause.OUT_OF_MEMORY
+            needed = f"needs more than {task.memory_bytes / GIB:.1f} GiB"
+            if isinstance(error, WeightsShortageError):
+                needed = f"needs {error.needed_bytes / GIB:.1f} GiB for its weights"
+                if error.needed_bytes > task.most_memory_bytes:
+                    cause = None  # No further attempt could fit.
             reason = (
-                f"needs more than {task.memory_bytes / GIB:.1f} GiB in {stage!r}"
+                f"{needed} in {stage!r}"
                 + describe_largest_node(task.most_memory_bytes)
                 + "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
             )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import resource
 import traceback
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from runner.errors import CaptureError, ProblemError
 from runner.graph.ir import (
@@ -69,18 +71,29 @@ _LONGEST_INPUT = 4096
 """Most numbers that get_inputs(), and the files emitted for it, may write out: a graph's edges."""
 
 
+class WeightsShortageError(MemoryError):
+    """The model has to be built with real weights, which do not fit into the process's memory."""
+
+    def __init__(self, needed_bytes: int) -> None:
+        super().__init__(f"the weights have {needed_bytes} bytes")
+        self.needed_bytes = needed_bytes
+
+
 def capture(problem: Problem, mode: Mode = "eval") -> Graph:
     """Return the problem's program at its exact shapes.
 
     Raises:
         ProblemError: the author's code fails.
         CaptureError: the model runs, but no capture strategy could write its program down.
+        MemoryError: only a model with real weights could be captured, and memory is short. It is a
+            WeightsShortageError if the weights alone need more than the process may have.
     """
     # The fast path is one opaque operator in the place of the attention that the author wrote.
     torch.backends.mha.set_fastpath_enabled(False)
     # With opt_einsum installed, torch.einsum would multiply in another order.
     torch.backends.opt_einsum.enabled = False
     errors: list[Exception] = []
+    weights_bytes = 0
     strategies: tuple[
         tuple[Capture, Callable[[], Any], Callable[[BuiltProblem], TracedProgram]], ...
     ] = (
@@ -92,6 +105,8 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
     for strategy, tensor_mode, tracer in strategies:
         built: BuiltProblem | None = None
         try:
+            if weights_bytes > _memory_limit_bytes():
+                raise WeightsShortageError(weights_bytes)
             with (
                 warnings.catch_warnings(),
                 torch.no_grad(),
@@ -101,6 +116,7 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 warnings.simplefilter("ignore")
                 built = _build(problem, mode, tensor_mode())
                 if strategy == "fake":
+                    weights_bytes = _count_weights_bytes(built.model)
                     graph = _capture_first_layers(problem, mode, built)
                     if graph is not None:
                         return graph
@@ -118,6 +134,18 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
             if built and (is_last or (strategy != "fake" and _is_authors_raise(error))):
                 _raise_authors_own_error(problem, mode, built, errors)
     raise _refusal(problem, errors)
+
+
+def _count_weights_bytes(model: torch.nn.Module) -> int:
+    """Return the bytes of a model's parameters; a tensor that is two of them counts once."""
+    parameters = [p for p in model.parameters() if not is_lazy(p)]
+    return sum(p.numel() * p.element_size() for p in parameters)
+
+
+def _memory_limit_bytes() -> float:
+    """Return the most bytes of data that this process may have; infinity without a limit."""
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return float("inf") if limit_bytes == resource.RLIM_INFINITY else limit_bytes
 
 
 def _capture_first_layers(problem: Problem, mode: Mode, built: BuiltProblem) -> Graph | None:
@@ -244,7 +272,9 @@ def _explain_shortage(
             raise author_error(problem, cause) from cause
         if untraced := _find_error_untraced(problem, mode):
             raise author_error(problem, untraced) from untraced
-        shortage.add_note(f"it needs memory because {_reason(problem, error)[0]}")
+        why = "forward() asks for numbers that only real weights give: "
+        why = why if is_about_values(error) else ""
+        shortage.add_note(f"it needs memory because {why}{_reason(problem, error)[0]}")
 
 
 def _find_error_untraced(problem: Problem, mode: Mode) -> Exception | None:
