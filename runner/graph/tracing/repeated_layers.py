@@ -14,17 +14,24 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
-import random
-import sys
 import types
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
+from runner.graph.tracing.call_watching import (
+    MISSING,
+    Reads,
+    look_into,
+    look_into_globals,
+    own_tensors,
+    select_tensors,
+    watch_call,
+)
 from runner.graph.tracing.constant_tensors import find_plain_modules
 from runner.torch_internals import define_fake_operator, tree_flatten, tree_unflatten
 
@@ -35,12 +42,6 @@ _MOST_FIRST_CALLS = 4
 _CONTAINERS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, enum.Enum)
 """Types of values that a call cannot change."""
-_REGISTRIES = ("_parameters", "_buffers", "_modules")
-_OWN = {*_REGISTRIES, "_non_persistent_buffers_set"}
-"""Attributes that hold what equal layers have each of their own."""
-_COUNTERS = {int, float, list, set, dict, deque}
-"""Types of global variables in which a forward may keep something."""
-_MISSING = object()
 
 
 class RepetitionError(Exception):
@@ -69,10 +70,6 @@ class _Result:
     position: int
 
 
-_Reads = dict[tuple[nn.Module, str], tuple[Any, Any]]
-"""By module and attribute that a call read: the value, and what was in it."""
-
-
 @dataclass(frozen=True, slots=True)
 class _FirstCall:
     """A traced call: what it was given, what it read, and what it returned."""
@@ -81,7 +78,7 @@ class _FirstCall:
     layer: nn.Module
     arguments: list[Any]
     structure: Any
-    reads: _Reads
+    reads: Reads
     globals: Any
     """Contents of the Python modules that define the layer's classes."""
     results: list[Any]
@@ -132,18 +129,18 @@ class RepeatedLayers:
             if first and is_built_alike and _is_repetition(first, layer, arguments, structure):
                 self.calls.append((path, number))
                 self.misses[self.kinds[path]] = 0
-                return _stand_in(first, number, arguments, _tensors(arguments), [])
+                return _stand_in(first, number, arguments, select_tensors(arguments), [])
         kind = self.kinds[path]
         if self.misses[kind] >= _MOST_FIRST_CALLS:
             self.calls.append((path, None))
             return forward(*args, **kwargs)
         self.misses[kind] += 1
         # An operator that returns its argument makes the tracer forget what that was before.
-        start = START(_tensors(arguments))
-        with _watch(self.modules, layer, (args, kwargs)) as (reads, found_globals, has_changed):
+        start = START(select_tensors(arguments))
+        with watch_call(self.modules, layer, (args, kwargs)) as (reads, found_globals, has_changed):
             result = forward(*args, **kwargs)
         leaves, result_structure = tree_flatten(result)
-        made = [leaf for leaf in _tensors(leaves) if _position(leaf, arguments) is None]
+        made = [leaf for leaf in select_tensors(leaves) if _position(leaf, arguments) is None]
         number = len(self.first_calls)
         if has_changed() or not all(map(_is_repeatable, [*arguments, *leaves])):
             self.first_calls.append(None)
@@ -171,7 +168,7 @@ def find_repeated_layers(model: nn.Module) -> RepeatedLayers | None:
     """Return the outermost layers that are built as others in their container are, if any are."""
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
         return None
-    shared = Counter(id(t) for m in model.modules() for t in _own_tensors(m).values())
+    shared = Counter(id(t) for m in model.modules() for t in own_tensors(m).values())
     numbers: dict[Any, int] = defaultdict(lambda: len(numbers))
     kinds: dict[str, int] = {}
     for path, container in model.named_modules():
@@ -189,16 +186,11 @@ def find_repeated_layers(model: nn.Module) -> RepeatedLayers | None:
     return RepeatedLayers(kinds) if kinds else None
 
 
-def _own_tensors(module: nn.Module) -> dict[str, torch.Tensor]:
-    tensors = {**module._parameters, **module._buffers}
-    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
-
-
 def _can_be_replaced(layer: nn.Module, shared: Mapping[int, int]) -> bool:
     """Return whether a layer has a forward of its class, and shares no weight with another."""
     if "forward" in vars(layer):
         return False
-    return all(shared[id(t)] == 1 for m in layer.modules() for t in _own_tensors(m).values())
+    return all(shared[id(t)] == 1 for m in layer.modules() for t in own_tensors(m).values())
 
 
 def _describe_structure(layer: nn.Module) -> Any:
@@ -210,7 +202,7 @@ def _describe_structure(layer: nn.Module) -> Any:
             module.training,
             *(
                 (name, type(tensor), tensor.requires_grad, _layout(tensor))
-                for name, tensor in _own_tensors(module).items()
+                for name, tensor in own_tensors(module).items()
             ),
         )
         for path, module in layer.named_modules()
@@ -253,15 +245,15 @@ def _is_repetition(
     positions = [_position(value, arguments) for value in arguments]
     if positions != [_position(value, first.arguments) for value in first.arguments]:
         return False
-    if _look_into_globals(layer) != first.globals:
+    if look_into_globals(layer) != first.globals:
         return False
     modules = dict(layer.named_modules())
     counterparts = {m: modules[path] for path, m in first.layer.named_modules()}
     for (module, name), (value, contents) in first.reads.items():
-        other = getattr(counterparts.get(module, module), name, _MISSING)
+        other = getattr(counterparts.get(module, module), name, MISSING)
         if not _is_same(value, other, counterparts):
             return False
-        if other is value and _look_into(other) != contents:
+        if other is value and look_into(other) != contents:
             return False
     return True
 
@@ -297,101 +289,6 @@ def _is_same(first: Any, other: Any, counterparts: Mapping[nn.Module, nn.Module]
             _is_same(a, b, counterparts) for a, b in zip(first, other, strict=True)
         )
     return isinstance(first, _PLAIN) and bool(first == other)
-
-
-@contextlib.contextmanager
-def _watch(
-    model: Collection[nn.Module], layer: nn.Module, inputs: Any
-) -> Iterator[tuple[_Reads, Any, Callable[[], bool]]]:
-    """Record what is read from modules; yield it with what globals hold, and a question.
-
-    The question is whether the call has changed a module, a tensor, a container or a global that it
-    got or read, or drawn a random number in Python.
-    """
-    reads: _Reads = {}
-    found_globals = _look_into_globals(layer)
-    leaves, structure = tree_flatten(inputs)
-    tensors = _tensors(leaves)
-    tensors += [t for module in layer.modules() for t in _own_tensors(module).values()]
-    versions = [tensor._version for tensor in tensors]
-    random_state = random.getstate()
-    assigned: list[str] = []
-    read, assign = nn.Module.__getattribute__, nn.Module.__setattr__
-
-    def read_and_record(module: nn.Module, name: str) -> Any:
-        is_noted = module in model and (module, name) not in reads
-        is_noted = is_noted and name not in _OWN and not name.startswith("__")
-        try:
-            value = read(module, name)
-        except AttributeError:
-            own = read(module, "__dict__")
-            if is_noted and not any(name in own.get(registry, ()) for registry in _REGISTRIES):
-                reads[module, name] = _MISSING, None
-            raise
-        if is_noted:
-            reads[module, name] = value, _look_into(value)
-        return value
-
-    def assign_and_record(module: nn.Module, name: str, value: Any) -> None:
-        if module in model:
-            assigned.append(name)
-        assign(module, name, value)
-
-    def has_changed() -> bool:
-        leaves_now, structure_now = tree_flatten(inputs)
-        return (
-            bool(assigned)
-            or versions != [tensor._version for tensor in tensors]
-            or structure_now != structure
-            or any(a is not b for a, b in zip(leaves, leaves_now, strict=True))
-            or any(_look_into(value) != contents for value, contents in reads.values())
-            or _look_into_globals(layer) != found_globals
-            or random.getstate() != random_state
-        )
-
-    with (
-        _set_method(nn.Module, "__getattribute__", read_and_record),
-        _set_method(nn.Module, "__setattr__", assign_and_record),
-    ):
-        yield reads, found_globals, has_changed
-
-
-def _look_into(value: Any) -> Any:
-    """Return the identities of what an object that may change holds; None if it holds nothing."""
-    if isinstance(value, (nn.Module, torch.Tensor, type, types.ModuleType, types.FunctionType)):
-        return None
-    if isinstance(value, dict):
-        return [*map(id, dict.keys(value)), *map(id, dict.values(value))]
-    if isinstance(value, (list, set, deque)):
-        return [*map(id, value)]
-    attributes = getattr(value, "__dict__", None)
-    return _look_into(attributes) if isinstance(attributes, dict) else None
-
-
-def _look_into_globals(layer: nn.Module) -> Any:
-    """Return the numbers and containers in the modules of Python that define a layer's classes."""
-    names = {cls.__module__ for module in layer.modules() for cls in type(module).__mro__}
-    return {
-        (name, variable): (id(value), _look_into(value) if type(value) is not dict else len(value))
-        for name in names
-        if not name.startswith("torch.") and name in sys.modules
-        for variable, value in vars(sys.modules[name]).items()
-        if type(value) in _COUNTERS and not variable.startswith("__")
-    }
-
-
-@contextlib.contextmanager
-def _set_method(cls: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    """Give a class a method for a while."""
-    own = vars(cls).get(name)
-    setattr(cls, name, function)
-    try:
-        yield
-    finally:
-        if own is None:
-            delattr(cls, name)
-        else:
-            setattr(cls, name, own)
 
 
 _running: list[RepeatedLayers] = []
@@ -441,7 +338,3 @@ def _stand_in(
         for leaf in first.results
     ]
     return tree_unflatten(leaves, first.result_structure)
-
-
-def _tensors(values: list[Any]) -> list[torch.Tensor]:
-    return [value for value in values if isinstance(value, torch.Tensor)]
