@@ -192,7 +192,13 @@ def _on_device(
             (device_problem.args, device_problem.kwargs),
         )
     layers = built.layers and RepeatedLayers(built.layers.kinds)
-    return replace(device_problem, args=args, kwargs=kwargs, layers=layers)
+    return replace(
+        device_problem,
+        args=args,
+        kwargs=kwargs,
+        reads_numbers=built.reads_numbers,
+        layers=layers,
+    )
 
 
 def _copy_device_values(graph: FxGraph, device_graph: FxGraph) -> bool:

@@ -51,6 +51,8 @@ class BuiltProblem:
     """By id() of a fake input: what get_inputs() draws for real, if forward() reads numbers."""
     value_texts: ValueTexts = field(default_factory=dict)
     """Numbers on which sizes of a forward on fake tensors depend."""
+    reads_numbers: bool = False
+    """Whether an earlier trace has shown that forward() reads numbers of tensors."""
     layers: RepeatedLayers | None = None
     """Equal layers of which only the first call is traced; None if each is to be traced."""
 
@@ -96,13 +98,17 @@ def export(built: BuiltProblem) -> TracedProgram:
     A forward that reads numbers is traced again with a recorder, which knows those that depend on
     no weight. Operators such as `torch.cond` have no rule for a recorder.
     """
-    try:
-        traced = _export(built, reads_numbers=False)
-    except Exception as error:
-        if not is_about_values(error):
-            raise
-        return _export(built, reads_numbers=True)
-    return _export(built, reads_numbers=True) if _depends_on_numbers(traced.graph) else traced
+    if not built.reads_numbers:
+        try:
+            traced = _export(built, reads_numbers=False)
+        except Exception as error:
+            if not is_about_values(error):
+                raise
+        else:
+            if not _depends_on_numbers(traced.graph):
+                return traced
+        built.reads_numbers = True
+    return _export(built, reads_numbers=True)
 
 
 def _depends_on_numbers(graph: FxGraph) -> bool:
