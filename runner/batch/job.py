@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from runner.batch.attempt import Attempt
+from runner.batch.child.answer import FailureAnswer
 from runner.batch.child.task import Task
 from runner.batch.memory_request import MemoryRequest
 from runner.batch.plan import PlanItem
@@ -77,7 +78,9 @@ class ProblemJob:
             )
         )
         if cause is Cause.OUT_OF_MEMORY:
-            self.memory = self.memory.with_more_memory()
+            answer = attempt.answer if attempt else None
+            needed_bytes = answer.needed_bytes if isinstance(answer, FailureAnswer) else 0
+            self.memory = self.memory.with_more_memory(needed_bytes)
         return self.repeats[-1]
 
     def explain_limit(self, cause: Cause) -> str:

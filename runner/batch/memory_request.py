@@ -103,13 +103,15 @@ class MemoryRequest:
             min(_round_up(wanted_bytes), max_bytes), max_bytes, expected_bytes, fits
         )
 
-    def with_more_memory(self) -> "MemoryRequest":
+    def with_more_memory(self, needed_bytes: int = 0) -> "MemoryRequest":
         """Return a request for twice the expected memory, or four times the guess before that.
 
-        Two retries lead from the guess to the memory of most nodes.
+        It is for `needed_bytes`, with a margin, if that is more. Two retries lead from the guess
+        to the memory of most nodes.
         """
         factor = 4 if self.expected_bytes is None else 2
-        return replace(self, granted_bytes=min(factor * self.granted_bytes, self.max_bytes))
+        wanted_bytes = max(factor * self.granted_bytes, request_with_margin(needed_bytes))
+        return replace(self, granted_bytes=min(wanted_bytes, self.max_bytes))
 
 
 def describe_largest_node(max_bytes: int) -> str:

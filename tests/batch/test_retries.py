@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runner.batch.attempt import Attempt
-from runner.batch.child.answer import FailureAnswer
+from runner.batch.child.answer import FailureAnswer, FailureCause
 from runner.batch.job import ProblemJob
 from runner.batch.machine import GIB
 from runner.batch.memory_request import NO_BOUND, MemoryRequest
@@ -54,6 +54,17 @@ def test_out_of_memory_alone_asks_for_more_as_far_as_there_is() -> None:
     assert granted == [2, 8, 19, 19]
     assert [repeat.requested_memory_bytes // GIB for repeat in greedy.repeats] == [2, 2, 8, 19]
     assert not greedy.memory.can_grow
+
+
+def test_memory_that_an_answer_asks_for_is_granted_at_once() -> None:
+    greedy = job(2, 19)
+    lacks = FailureAnswer(
+        status="too_large", reason="", stage="capture", cause=FailureCause.OUT_OF_MEMORY
+    )
+    for needed, granted in ((10 * GIB, 11.25 * GIB), (0, 19 * GIB)):
+        answer = lacks.model_copy(update={"needed_bytes": needed})
+        greedy.add_repeat(Cause.OUT_OF_MEMORY, "", Attempt(answer=answer, started=greedy.started))
+        assert greedy.memory.granted_bytes == granted
 
 
 def test_where_larger_nodes_may_come_memory_has_no_bound() -> None:

@@ -101,6 +101,8 @@ class FailureAnswer(_AnswerDocument):
     stage: str
     cause: FailureCause | None = None
     """Cause that may be acted on; None if the failure is final."""
+    needed_bytes: int = 0
+    """Bytes that a further attempt needs at least; 0 if that is unknown."""
     missing: str | None = None
     """Message about what the problem file lacks; present exactly if that is the cause."""
     hint: str | None = None

@@ -356,6 +356,7 @@ def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
     """Return the answer for an error; print the traceback if it is none that kdrun raises."""
     cause = FailureCause.DISK_FULL if comes_from_full_disk(error) else None
     status: Status = "failed"
+    needed_bytes = 0
     if isinstance(error, ProblemError):
         answer = describe_problem_error(error, stage)
         if task.named and (example := suggest_init(task.named, error.__cause__)):
@@ -375,8 +376,9 @@ def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
             status, cause = "too_large", FailureCause.OUT_OF_MEMORY
             needed = f"needs more than {task.memory_bytes / GIB:.1f} GiB"
             if isinstance(error, WeightsShortageError):
-                needed = f"needs {error.needed_bytes / GIB:.1f} GiB for its weights"
-                if error.needed_bytes > task.most_memory_bytes:
+                needed_bytes = error.needed_bytes
+                needed = f"needs {needed_bytes / GIB:.1f} GiB for its weights"
+                if needed_bytes > task.most_memory_bytes:
                     cause = None  # No further attempt could fit.
             reason = (
                 f"{needed} in {stage!r}"
@@ -385,7 +387,9 @@ def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
             )
         else:
             reason = _describe_defect(error, stage)
-    return FailureAnswer(status=status, reason=reason, stage=stage, cause=cause)
+    return FailureAnswer(
+        status=status, reason=reason, stage=stage, cause=cause, needed_bytes=needed_bytes
+    )
 
 
 def _describe_defect(error: Exception, stage: str) -> str:

@@ -332,6 +332,8 @@ class _GraphWriter:
             self._convert_operator(node, target, prefix)
         elif getattr(target, "__name__", "") in _SWITCHES:
             self.node_values[node] = None
+        elif getattr(target, "__module__", "") == "_operator":
+            raise CaptureRefusal("forward() computes with a number that values of tensors decide")
         else:
             raise CaptureRefusal(f"forward() calls {getattr(target, '__name__', target)}")
 
