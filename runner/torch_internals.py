@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 import torch._subclasses as subclasses
+import torch.overrides as overrides
 import torch.utils.backend_registration as backends
 from torch._C import DisableTorchFunction
 from torch._ops import HigherOrderOperator, OpOverload
@@ -439,6 +440,91 @@ def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[
         record_stack_traces=True,
         _error_on_data_dependent_ops=False,
     )
+
+
+@contextlib.contextmanager
+def write_out_function_transforms() -> Iterator[None]:
+    """Let `torch.vmap`, `torch.func.grad` and `torch.func.jvp` call plain operators.
+
+    A tracer before autograd records that a transform begins and ends, and between them operators on
+    single samples. Here the outermost transform is traced by itself, below all transforms, and the
+    operators that it calls there run in its place.
+    """
+    from torch._functorch import apis, eager_transforms
+
+    replaced = (
+        (apis, "vmap_impl"),
+        (eager_transforms, "grad_and_value_impl"),
+        (eager_transforms, "_jvp_with_argnums"),
+    )
+    with contextlib.ExitStack() as stack:
+        for module, name in replaced:
+            transform = functools.partial(_run_written_out, getattr(module, name))
+            stack.enter_context(_replace(module, name, transform))
+        yield
+
+
+def _run_written_out(transform: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
+
+    if is_transforming():
+        return transform(*args, **kwargs)
+    leaves, structure = tree_flatten((args, kwargs))
+    positions = [n for n, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    result_structure: Any = None
+
+    def run(*tensors: torch.Tensor) -> list[Any]:
+        nonlocal result_structure
+        given = list(leaves)
+        for position, tensor in zip(positions, tensors, strict=True):
+            given[position] = tensor
+        run_args, run_kwargs = tree_unflatten(given, structure)
+        results, result_structure = tree_flatten(transform(*run_args, **run_kwargs))
+        return results
+
+    tensors = [leaves[position] for position in positions]
+    with _without_export_modes(), disable_proxy_modes_tracing():
+        written_out = make_fx(run)(*tensors)
+    written_out.graph.eliminate_dead_code()  # Transforms compare shapes by operators.
+    _name_number_tensors(written_out)
+    # forward() by itself calls no hooks, which would take it for a module of the model.
+    return tree_unflatten(written_out.forward(*tensors), result_structure)
+
+
+def _name_number_tensors(module: torch.fx.GraphModule) -> None:
+    """Let `scalar_tensor` make each tensor that `vmap` makes of a number, by copying the number."""
+    for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten._to_copy.default):
+        if not isinstance(node.args[0], torch.fx.Node):
+            node.target = torch.ops.aten.scalar_tensor.default
+    module.recompile()
+
+
+def is_transforming() -> bool:
+    """Return whether code runs inside of a function that `torch.func` transforms."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+@contextlib.contextmanager
+def _without_export_modes() -> Iterator[None]:
+    """Take torch.export's own torch function modes off for a while."""
+    from torch._export.non_strict_utils import _NonStrictTorchFunctionHandler
+    from torch.fx.experimental.proxy_tensor import PreDispatchTorchFunctionMode
+
+    own = (_NonStrictTorchFunctionHandler, PreDispatchTorchFunctionMode)
+    modes = overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    kept = [mode for mode in modes if not isinstance(mode, own)]
+    try:
+        _set_function_modes(kept)
+        yield
+    finally:
+        _set_function_modes(modes)
+
+
+def _set_function_modes(modes: list[Any]) -> None:
+    for _ in range(stack_depths()[0]):
+        overrides._pop_mode()  # type: ignore[no-untyped-call]
+    for mode in modes:
+        overrides._push_mode(mode)  # type: ignore[no-untyped-call]
 
 
 class _RecordedClasses:

@@ -20,12 +20,14 @@ from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.torch_internals import (
     concrete_tracer,
     follow_tensor_subclasses,
+    is_transforming,
     observe_trace_values,
     plain_tensors_in,
     replace_plain_tensors,
     running_tracer,
     tree_flatten,
     tree_unflatten,
+    write_out_function_transforms,
 )
 
 
@@ -34,7 +36,8 @@ def trace(built: BuiltProblem) -> TracedProgram:
 
     Where values decide what Python does, the values of this run are fixed.
     """
-    with register_containers(built.model, built.args, built.kwargs):
+    containers = register_containers(built.model, built.args, built.kwargs)
+    with containers, write_out_function_transforms():
         return _trace(built, pre_dispatch=True)
 
 
@@ -224,6 +227,8 @@ def _record_small_values() -> Iterator[None]:
     seeds: list[int] = []
 
     def note(node: FxNode, value: Any) -> None:
+        if is_transforming():
+            return
         if isinstance(value, torch.Tensor) and holds_whole_numbers(value):
             node.meta["seen"] = observed_value_text(value)
         tags = getattr(node.target, "tags", ())

@@ -32,6 +32,7 @@ from runner.torch_internals import (
     tree_unflatten,
     watch_fake_devices,
     write_graph_code_late,
+    write_out_function_transforms,
 )
 
 Placement = Literal["known", "mixed", "unknown"]
@@ -141,6 +142,7 @@ def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[N
     with (
         layers,
         skip_unrolling(),
+        write_out_function_transforms(),
         hide_tracing(),
         refuse_seeding(),
         register_containers(built.model, built.args, built.kwargs, forward_mode),

@@ -186,7 +186,8 @@ def _identify_copy(
     `x[:, 0] = y` is a copy into a view; without in-place operations it is a scatter of y into a
     copy of x. Both write y's elements once.
     """
-    into = shapes[id(values["self"])]
+    target = values["self"]  # `vmap` copies a number into a tensor.
+    into = shapes[id(target)] if isinstance(target, torch.Tensor) else meta_of(outputs[0])
     if name in FILLS:
         return DispatchedOperation("copy", (into,), (), (into,))
     if name in SCATTERS:
