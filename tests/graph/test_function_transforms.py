@@ -1,8 +1,10 @@
 """Forwards that transform functions with torch.func become programs of torch's plain operators."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from commands import KDRUN
 from programs import Write
 
 from runner.emit import decompose
@@ -38,6 +40,8 @@ PROGRAMS = {
             return torch.func.functional_call(self.linear, {"weight": weight}, (row,))
         return torch.vmap(call, in_dims=(0, None))(self.weights, x).mean(0)
     """,
+}
+GRADIENTS = {
     "a gradient": """
         force, energy = torch.func.grad_and_value(lambda r: (r.sin() * self.table[0]).sum())(x)
         return energy, -force
@@ -63,5 +67,16 @@ def test_a_transform_is_the_plain_operators_that_it_calls(
     problem = write(forward, init=INIT)
     assert capture(problem).capture == "fake"
     decompose(problem, tmp_path / "apart")
-    verification = verify(tmp_path / "apart", VerifyOptions())
-    assert verification.status == "passed", verification
+    assert verify(tmp_path / "apart", VerifyOptions()).status == "passed"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("forward", GRADIENTS.values(), ids=GRADIENTS)
+def test_so_is_a_gradient(write: Write, tmp_path: Path, forward: str) -> None:
+    """Autograd has threads here, so that only another process can fork."""
+    problem = write(forward, init=INIT)
+    assert capture(problem).capture == "fake"
+    output = ["--output", tmp_path / "apart"]
+    done = subprocess.run([KDRUN, "decompose", problem.path, *output], capture_output=True)
+    assert done.returncode == 0, done.stdout
+    assert b"to the last bit" in done.stdout

@@ -69,6 +69,10 @@ PARENTS = {
     "a child in a local variable": [
         (BODY, "conv, relu = self.conv, self.relu\n        return relu(conv(x))")
     ],
+    "a child that has a device's attribute as its name": [
+        (INIT, "self.conv = Conv2d()\n        self.index = Relu()"),
+        (BODY, "x = self.conv(x)\n        return self.index(x)"),
+    ],
     "a child by keyword": [(BODY, "return self.relu(x=self.conv(x=x))")],
     "an assertion of a rank": [(BODY, f"assert x.ndim == 4\n        {BODY}")],
     "an assertion of sizes": [(BODY, f'assert x.shape[1] == 3, "three channels"\n        {BODY}')],

@@ -432,6 +432,8 @@ class _Reading:
             return None
         if self._draws and (name == "manual_seed" or root_name(node) == "random"):
             return None
+        if name in {"type", "index"} & self._stored and ast.unparse(node.value) == "self":
+            return None
         if name in {"type", "index"}:
             is_call = isinstance(parent, ast.Call) and parent.func is node and bool(parent.args)
             call = self._scopes.parents[parent] if isinstance(parent, ast.keyword) else parent
