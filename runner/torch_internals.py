@@ -426,6 +426,18 @@ def convert_fake_weights() -> contextlib.AbstractContextManager[None]:
     return _replace(torch.utils, "swap_tensors", replace)
 
 
+def keep_fake_weights() -> contextlib.AbstractContextManager[None]:
+    """Let `Module.to(dtype)` in a traced forward keep fake weights that have this dtype already."""
+    original: Callable[..., None] = torch.utils.swap_tensors
+
+    def replace(weight: torch.Tensor, converted: torch.Tensor) -> None:
+        fakes = isinstance(weight, FakeTensor) and isinstance(converted, FakeTensor)
+        if not fakes or (weight.dtype, weight.device) != (converted.dtype, converted.device):
+            original(weight, converted)
+
+    return _replace(torch.utils, "swap_tensors", replace)
+
+
 def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:
     """Return `make_fx` of a function: it runs on real tensors and records the operators.
 

@@ -86,6 +86,8 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("pixel_values", "torch.randn(1024, 768)"),
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
+    "GraniteSpeech5Encoder": "input_features=float32[1,128,320]",
+    "GraniteSpeech5ForCTC": "input_features=float32[1,128,320]",
     "IdeficsModel": (
         "input_ids=int64[1,128]<32000, pixel_values=float32[1,1,3,224,224], "
         "image_attention_mask=int64[1,128,1]=1, use_cache=false"
@@ -135,6 +137,8 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("pixel_values", "torch.randn(1024, 1176)"),
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
+    "MusicgenForCausalLM": "input_ids=int64[4,128]<2048, use_cache=false",
+    "MusicgenMelodyForCausalLM": "input_ids=int64[4,128]<2048, use_cache=false",
     "Nemotron3_5TranscribeAudioModel": "input_features=float32[1,128,128]",
     "Nemotron3_5TranscribeWordTimestampModel": "inputs_embeds=float32[1,128,1280]",
     "NeuCodecModel": "input_values=float32[1,1,16000], input_features=float32[1,50,160]",
@@ -145,6 +149,38 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("tasks_input_ids", "torch.randint(49408, (1, 77))"),
         ("tasks_attention_mask", "torch.ones(1, 77, dtype=torch.int64)"),
         ("classes_structure", "torch.tensor([4])"),
+    ),
+    "OmniASRAudioModel": "input_values=float32[1,1,16000]",
+    "OmniASRCTCModel": "input_values=float32[1,1,16000]",
+    "PeAudioEncoder": "input_values=float32[1,1,16000]",
+    "PeAudioModel": "input_ids=int64[1,77]<50368, input_values=float32[1,1,16000]",
+    "PeAudioVideoEncoder": (
+        "input_values=float32[1,1,16000], pixel_values_videos=float32[1,16,3,336,336]"
+    ),
+    "PeAudioVideoModel": (
+        "input_ids=int64[1,77]<50368, pixel_values_videos=float32[1,16,3,336,336], "
+        "input_values=float32[1,1,16000]"
+    ),
+    "PeVideoEncoder": "pixel_values_videos=float32[1,16,3,336,336]",
+    "PeVideoModel": "input_ids=int64[1,77]<50368, pixel_values_videos=float32[1,16,3,336,336]",
+    "PerceiverModel": "inputs=float32[1,2048,768]",
+    "PocketTTSAudioTokenizerDecoderModel": "latents=float32[1,512,13]",
+    "Qwen3ASREncoder": "input_features=float32[1,128,800], input_features_mask=int64[1,800]=1",
+    "SegGptModel": (
+        "pixel_values=float32[1,3,448,448], prompt_pixel_values=float32[1,3,448,448], "
+        "prompt_masks=float32[1,3,448,448]"
+    ),
+    "Sam3Model": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
+    "Siglip2Model": (
+        ("input_ids", "torch.randint(32000, (1, 64))"),
+        ("pixel_values", "torch.rand(1, 256, 768) * 2 - 1"),
+        ("pixel_attention_mask", "torch.ones(1, 256, dtype=torch.int64)"),
+        ("spatial_shapes", "torch.tensor([[16, 16]])"),
+    ),
+    "Siglip2VisionModel": (
+        ("pixel_values", "torch.rand(1, 256, 768) * 2 - 1"),
+        ("pixel_attention_mask", "torch.ones(1, 256, dtype=torch.int64)"),
+        ("spatial_shapes", "torch.tensor([[16, 16]])"),
     ),
     "Sam3LiteTextModel": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
     "TimesFm2_5Model": "past_values=float32[1,512], past_values_padding=int64[1,512]=0",
@@ -183,6 +219,15 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
 """Class -> its inputs in the language of `--inputs`, or names and Python expressions where that
 cannot say them."""
 
+_VIDEO_SESSION = (
+    "its forward() needs an inference session, an object that keeps a video, its prompts and the "
+    "results so far"
+)
+_WITHOUT_PARTIAL_ROTATION = (
+    "its default configuration does not run: mrope_section sums up to 32, "
+    "but without partial_rotary_factor there are 64 rotary frequencies"
+)
+
 REFUSALS: Mapping[str, str] = {
     "AutoformerModel": ("its default configuration sets no prediction_length, which it requires"),
     "AyaVisionModel": ("its default vision configuration has 14 heads for a width of 1152"),
@@ -201,15 +246,16 @@ REFUSALS: Mapping[str, str] = {
     "DiffusionGemmaModel": (
         "its default num_experts is None, and its router has a weight for each"
     ),
-    "EdgeTamVideoModel": (
-        "its forward() needs an EdgeTamVideoInferenceSession, an object that keeps a video, "
-        "its prompts and the results so far"
+    "Dots1ForCausalLM": "its default n_routed_experts is None, and its router has a row for each",
+    "EdgeTamModel": (
+        "its default backbone is a ResNet of 1024 channels, and its neck takes 384 of a RepViT"
+    ),
+    "EdgeTamVideoModel": _VIDEO_SESSION,
+    "EdgeTamVisionModel": (
+        "its default backbone is a ResNet of 1024 channels, and its neck takes 384 of a RepViT"
     ),
     "EsmModel": "its default configuration sets no vocab_size, so that it cannot be built",
-    "Glm4vModel": (
-        "its default configuration does not run: mrope_section sums up to 32, "
-        "but without partial_rotary_factor there are 64 rotary frequencies"
-    ),
+    "Glm4vModel": _WITHOUT_PARTIAL_ROTATION,
     "HunYuanMoEV1ForCausalLM": (
         "its default configuration sets no head_dim, so that it cannot be built"
     ),
@@ -223,5 +269,27 @@ REFUSALS: Mapping[str, str] = {
     "InstructBlipVideoModel": (
         "its default configuration sets no video_token_id, without which its forward() fails"
     ),
+    "Glm46VModel": _WITHOUT_PARTIAL_ROTATION,
+    "Glm4vTextModel": _WITHOUT_PARTIAL_ROTATION,
+    "GlmImageModel": _WITHOUT_PARTIAL_ROTATION,
+    "GlmImageTextModel": _WITHOUT_PARTIAL_ROTATION,
+    "Glm4vMoeModel": "its default heads have 42 numbers, and its mrope_section is for 64",
+    "Glm4vMoeTextModel": "its default heads have 42 numbers, and its mrope_section is for 64",
+    "HunYuanDenseV1ForCausalLM": (
+        "its default configuration sets no head_dim, so that it cannot be built"
+    ),
+    "HunYuanVLModel": "its default configuration sets no head_dim, so that it cannot be built",
+    "MinistralForCausalLM": (
+        "its default configuration sets no head_dim, so that it cannot be built"
+    ),
+    "NemotronForCausalLM": (
+        "its default configuration sets no num_key_value_heads, so that it cannot be built"
+    ),
+    "Lfm2MoeForCausalLM": "its default configuration sets no layer_types, which it reads",
+    "Sam2VideoModel": _VIDEO_SESSION,
+    "Sam3TrackerVideoModel": _VIDEO_SESSION,
+    "Sam3VideoModel": _VIDEO_SESSION,
+    "SpeechEncoderDecoderModel": "has no default: its encoder and its decoder are to be chosen",
+    "Step3p7Model": "its default configuration sets no sliding_window, which its masks read",
 }
 """Class -> why its default configuration does not run."""

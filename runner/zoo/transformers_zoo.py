@@ -21,6 +21,8 @@ _AUDIO_SAMPLES = 16_000
 """Samples of one second at the rate that the speech models are trained with."""
 _IMAGE_SIZE = 640
 """Size of an image for detectors, whose configuration names none."""
+_GRID = 32
+"""Patches in the height and the width of an image that is given as rows of patches."""
 _FRAMES = 128
 """Frames of a spectrogram where the configuration names no length."""
 
@@ -57,7 +59,11 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
     elif known is not None:
         inputs = [InputExpression(*pair) for pair in known]
     else:
-        for parameter in _find_called_parameters(model_class, config):
+        called = _find_called_parameters(model_class, config)
+        for parameter in called:
+            if "grid_thw" in called and (patches := _patches(config, parameter)):
+                inputs.append(InputExpression(parameter, patches))
+                continue
             text = _INPUT_RULES.get(parameter, _no_rule)(config)
             if text is None:
                 reason = f"its forward() needs {parameter}, for which there is no default size"
@@ -166,6 +172,21 @@ def _pixels(config: Any) -> str | None:
     frames = _find_value(config, "num_frames", "frames_per_clip")
     leading = f"1,{frames}" if isinstance(frames, int) else "1"
     return f"float32[{leading},{channels},{height},{width}]"
+
+
+def _patches(config: Any, parameter: str) -> str | None:
+    """Return an image as rows of patches, or the number of its patches in time, height and width.
+
+    The towers that take `grid_thw` read such rows, so that images of any size fit in a batch.
+    """
+    if parameter == "grid_thw":
+        return f"torch.tensor([[1, {_GRID}, {_GRID}]])"
+    patch = getattr(config, "patch_size", None)
+    if parameter not in {"hidden_states", "pixel_values"} or not isinstance(patch, int):
+        return None
+    channels = _find_value(config, "num_channels", "in_channels", "in_chans") or 3
+    frames = getattr(config, "temporal_patch_size", None) or 1
+    return f"torch.randn({_GRID**2}, {channels * frames * patch**2})"
 
 
 def _spectrogram(config: Any) -> str | None:

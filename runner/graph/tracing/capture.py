@@ -63,6 +63,7 @@ from runner.torch_internals import (
     allow_argument_mod,
     convert_fake_weights,
     draw_fake_weights,
+    keep_fake_weights,
 )
 
 _ABOUT_FAKE_TENSORS = re.compile(r"fake|meta tensor|meta device", re.IGNORECASE)
@@ -286,7 +287,7 @@ def _find_error_untraced(problem: Problem, mode: Mode) -> Exception | None:
     try:
         with torch.no_grad():
             built = _build(problem, mode, fake)
-            with fake, silence_torch_logs():
+            with fake, keep_fake_weights(), silence_torch_logs():
                 built.model(*built.args, **built.kwargs)
     except MemoryError:
         raise

@@ -27,6 +27,7 @@ from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import (
     DataDependentOutputException,
     OpOverload,
+    keep_fake_weights,
     mix_fake_modes,
     tree_flatten,
     tree_unflatten,
@@ -143,6 +144,7 @@ def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[N
         layers,
         skip_unrolling(),
         write_out_function_transforms(),
+        keep_fake_weights(),
         hide_tracing(),
         refuse_seeding(),
         register_containers(built.model, built.args, built.kwargs, forward_mode),
