@@ -287,6 +287,18 @@ def test_without_memory_for_a_real_run_the_one_on_fake_tensors_tells_what_is_wro
     assert said in "".join([str(raised.value), *getattr(raised.value, "__notes__", ())])
 
 
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "RuntimeError('DefaultCPUAllocator: not enough memory: out of memory')",
+        "SystemError('error return without exception set')",
+    ],
+)
+def test_however_a_shortage_is_told_it_is_one(write: Write, raised: str) -> None:
+    with pytest.raises(MemoryError):
+        capture(write(f"raise {raised}"))
+
+
 def test_weights_that_do_not_fit_are_told_before_a_second_attempt_to_build_them(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

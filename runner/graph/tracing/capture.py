@@ -130,6 +130,10 @@ def capture(problem: Problem, mode: Mode = "eval") -> Graph:
                 raise
             errors.append(error)
         except Exception as error:  # Whatever tracing raises, the next strategy is tried.
+            if is_out_of_memory(error):
+                shortage = MemoryError(str(error))
+                _explain_shortage(shortage, problem, mode, errors)
+                raise shortage from error
             errors.append(error)
             is_last = tracer is strategies[-1][-1]
             if built and (is_last or (strategy != "fake" and _is_authors_raise(error))):
