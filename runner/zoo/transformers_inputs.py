@@ -19,14 +19,6 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "query_embeds=float32[1,32,768], encoder_hidden_states=float32[1,257,1408]"
     ),
     "CanineModel": "input_ids=int64[1,128]<65536",
-    "CohereCompassVisionModel": (
-        ("hidden_states", "torch.randn(1024, 1536)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
-    "Cosmos3EdgeVisionModel": (
-        ("pixel_values", "torch.randn(1024, 768)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
     "DecisionTransformerModel": (
         "states=float32[1,20,17], actions=float32[1,20,4], rewards=float32[1,20,1], "
         "returns_to_go=float32[1,20,1], timesteps=int64[1,20]<4096, "
@@ -37,10 +29,6 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "input_ids=int64[1,128]<256, decoder_input_ids=int64[1,128,9]<1028, use_cache=false"
     ),
     "EfficientLoFTRModel": "pixel_values=float32[1,2,3,480,640]",
-    "Exaone4_5_VisionModel": (
-        ("hidden_states", "torch.randn(1024, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
     "FastSpeech2ConformerWithHifiGan": "input_ids=int64[1,128]<78",
     "FunAsrNanoEncoder": ("input_features=float32[1,128,560], input_features_mask=int64[1,128]=1"),
     "Gemma3nAudioEncoder": (
@@ -70,21 +58,9 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("hidden_states", "torch.randn(576, 1176)"),
         ("grid_thw", "torch.tensor([[1, 24, 24]])"),
     ),
-    "GlmImageVisionModel": (
-        ("pixel_values", "torch.randn(1024, 768)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
     "GlmOcrVisionModel": (
         ("hidden_states", "torch.randn(576, 1176)"),
         ("grid_thw", "torch.tensor([[1, 24, 24]])"),
-    ),
-    "HYV4VLVisionModel": (
-        ("pixel_values", "torch.randn(1024, 768)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
-    "HunYuanVLVisionTransformer": (
-        ("pixel_values", "torch.randn(1024, 768)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
     ),
     "GraniteSpeech5Encoder": "input_features=float32[1,128,320]",
     "GraniteSpeech5ForCTC": "input_features=float32[1,128,320]",
@@ -107,10 +83,6 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("use_cache", "False"),
     ),
     "KyutaiSpeechToTextForConditionalGeneration": "input_ids=int64[1,128,33]<2049, use_cache=false",
-    "Lfm3VlVisionModel": (
-        ("pixel_values", "torch.randn(1024, 1536)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
     "LightGlueForKeypointMatching": "pixel_values=float32[1,2,3,480,640]",
     "LxmertModel": (
         "input_ids=int64[1,20]<30522, visual_feats=float32[1,36,2048], visual_pos=float32[1,36,4]"
