@@ -33,13 +33,13 @@ from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
     OpOverload,
-    disable_constant_folding,
     mixes_devices,
     tree_flatten,
     tree_map,
     tree_map_only,
     without_guards,
 )
+from runner.torch_tracing import disable_constant_folding
 
 _DEVICE_QUERY = re.compile(rb"\.device\b|\bis_(cuda|cpu|xpu|mps)\b|\bget_device\b|\baccelerator\b")
 _ON_DEVICE = "on_device"

@@ -56,8 +56,8 @@ from runner.problems import (
     load_problem,
     seed,
 )
-from runner.torch_internals import (
-    FakeTensorMode,
+from runner.torch_internals import FakeTensorMode
+from runner.torch_tracing import (
     accept_grouped_dtypes,
     accept_numpy_scalars,
     allow_argument_mod,

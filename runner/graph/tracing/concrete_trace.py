@@ -18,15 +18,17 @@ from runner.graph.tracing.deciding_values import holds_whole_numbers, observed_v
 from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
 from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.torch_internals import (
+    plain_tensors_in,
+    replace_plain_tensors,
+    tree_flatten,
+    tree_unflatten,
+)
+from runner.torch_tracing import (
     concrete_tracer,
     follow_tensor_subclasses,
     is_transforming,
     observe_trace_values,
-    plain_tensors_in,
-    replace_plain_tensors,
     running_tracer,
-    tree_flatten,
-    tree_unflatten,
     write_out_function_transforms,
 )
 

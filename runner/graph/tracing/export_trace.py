@@ -27,10 +27,12 @@ from runner.problems.simulated_device import NumbersOnDeviceMode
 from runner.torch_internals import (
     DataDependentOutputException,
     OpOverload,
-    keep_fake_weights,
-    mix_fake_modes,
     tree_flatten,
     tree_unflatten,
+)
+from runner.torch_tracing import (
+    keep_fake_weights,
+    mix_fake_modes,
     watch_fake_devices,
     write_graph_code_late,
     write_out_function_transforms,

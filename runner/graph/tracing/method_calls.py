@@ -24,7 +24,7 @@ from runner.graph.tracing.source_statement import (
     is_torchs_or_kdruns,
     select_authors_lines,
 )
-from runner.torch_internals import replace_stack_traces
+from runner.torch_tracing import replace_stack_traces
 
 _CALL = torch.nn.Module.__call__.__code__
 _NOTE = re.compile(r", in \S+?\|(?P<calls>\S+)$", re.MULTILINE)

@@ -20,8 +20,8 @@ from runner.torch_internals import (
     WeakTensorKeyDictionary,
     tree_flatten,
     tree_map,
-    watch_operators,
 )
+from runner.torch_tracing import watch_operators
 
 
 class RecordingError(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from runner.torch_internals import ignore_sdpa_kernel
+from runner.torch_tracing import ignore_sdpa_kernel
 
 _DETERMINISTIC = "deterministic algorithms where torch has them, else within tolerance"
 _FILL = "fill_uninitialized_memory"
