@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
@@ -208,6 +209,74 @@ def write_out_function_transforms() -> Iterator[None]:
             transform = functools.partial(_run_written_out, getattr(module, name))
             stack.enter_context(replace_attribute(module, name, transform))
         yield
+
+
+@contextlib.contextmanager
+def write_out_flex_attention() -> Iterator[None]:
+    """Let `flex_attention` call plain operators, on any device and under any mode.
+
+    Its own operator takes Python functions, for the scores and for the mask. The plain operators
+    are those of torch's unfused implementation, and their results have the same bits.
+    """
+    from torch._higher_order_ops.flex_attention import FlexAttentionHOP
+    from torch.nn.attention import flex_attention
+
+    with (
+        replace_attribute(FlexAttentionHOP, "__call__", _compute_flex_attention),
+        replace_attribute(flex_attention, "_validate_device", lambda *_: None),
+    ):
+        yield
+
+
+def _compute_flex_attention(
+    _: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    score_mod: Callable[..., torch.Tensor],
+    block_mask: tuple[Any, ...],
+    scale: float,
+    kernel_options: Mapping[str, Any],
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the attention, and its statistics as logarithms of base 2 if they are asked for.
+
+    The operators are those of `torch._higher_order_ops.flex_attention.math_attention`, less those
+    whose results nobody reads.
+    """
+    from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+    from torch.nn.attention import flex_attention
+
+    score_dtype = torch.float64 if query.dtype == torch.float64 else torch.float32
+    if (groups := query.size(1) // key.size(1)) > 1:
+        key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
+    key, value = (x.expand(query.size(0), *x.shape[1:]) for x in (key, value))
+    scores = query.to(score_dtype) @ key.to(score_dtype).transpose(-2, -1) * scale
+    positions = [torch.arange(size, device=scores.device) for size in scores.shape]
+    mask_mod = block_mask[-1]
+    with TransformGetItemToIndex():
+        scaled = scores
+        if score_mod is not flex_attention._identity:
+            scores = flex_attention._vmap_for_bhqkv(score_mod, prefix=(0,))(scaled, *positions)
+        if mask_mod is not flex_attention.noop_mask:
+            mask = flex_attention._vmap_for_bhqkv(mask_mod, prefix=())(*positions)
+            scores = torch.where(mask, scores, -torch.inf)
+    probabilities = torch._safe_softmax(scores, dim=-1)
+    output = probabilities.to(query.dtype) @ value.to(query.dtype)
+    log_total = largest = scores.new_empty(0)
+    if kernel_options["OUTPUT_LOGSUMEXP"]:
+        masked_rows = torch.all(scores == -torch.inf, dim=-1)
+        log_total = torch.where(masked_rows, -torch.inf, scores.logsumexp(dim=-1)) / math.log(2)
+    if kernel_options.get("OUTPUT_MAX"):
+        largest = scores.max(dim=-1)[0] / math.log(2)
+    return _order_strides(output, query), log_total, largest
+
+
+def _order_strides(output: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Return the output with its dimensions in memory in the query's order, the last one inside."""
+    outer = sorted(range(query.dim() - 1), key=lambda dim: -query.stride(dim))
+    order = [*outer, query.dim() - 1]
+    inverse = [order.index(dim) for dim in range(query.dim())]
+    return output.permute(order).contiguous().permute(inverse)
 
 
 def _run_written_out(transform: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

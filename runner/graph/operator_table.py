@@ -128,6 +128,7 @@ type_as : name=cast flops=0 = default self.type_as(other)
 special_log_softmax special_softmax
 softmax = int F.softmax(self, dim=..., dtype=None)
 log_softmax = int F.log_softmax(self, dim=..., dtype=None)
+_safe_softmax : name=safe_softmax = default torch._safe_softmax(self, dim=..., dtype=None)
 _softmax : name=softmax = default F.softmax(self, dim=...) | half_to_float=False
 _log_softmax : name=log_softmax = default F.log_softmax(self, dim=...) | half_to_float=False
 

@@ -13,6 +13,7 @@ GENERIC_NAMES = {
 ARGUMENT_NAMES: dict[str, tuple[str, ...]] = {
     "scaled_dot_product_attention": ("query", "key", "value", "mask"),
     "softmax": ("scores",),
+    "safe_softmax": ("scores",),
     "log_softmax": ("logits",),
     "gru": ("", "h_0"),
     "embedding": ("", "indices"),
@@ -46,6 +47,7 @@ MASKS = {
 SPECIFIC_RESULT_NAMES = {
     **dict.fromkeys(MASKS, "mask"),
     "softmax": "probs",
+    "safe_softmax": "probs",
     "log_softmax": "log_probs",
     "embedding": "embedded",
     "embedding_bag": "embedded",

@@ -184,5 +184,5 @@ REDUCTIONS: dict[str, Rule] = {
     **{f"{pool}_pool{n}d": _average_pool for pool in ("avg", "adaptive_avg") for n in (1, 2, 3)},
     **{f"{pool}_pool{n}d": _maximum for pool in ("max", "adaptive_max") for n in (1, 2, 3)},
     "max_pool2d_with_indices": _maximum, "amax": _maximum, "max": _maximum, "topk": _topk,
-    "softmax": _softmax, "_softmax": _softmax,
+    "softmax": _softmax, "_softmax": _softmax, "_safe_softmax": _softmax,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from runner.graph.recognition.layout_copies import is_layout_copy
 
 _PROBABILITIES = {
     "softmax": "scaled_dot_product_attention",
+    "safe_softmax": "scaled_dot_product_attention",  # gives zeros where all scores are -inf
     "relu": "relu_attention",
     "squared_relu": "squared_relu_attention",
     "sigmoid": "sigmoid_attention",
@@ -123,7 +124,7 @@ def _probability_dimension(grouping: Grouping, group: int) -> int | None:
     """Return the dimension, counted from the end, along which probabilities add up to one."""
     dims = [dim for op in grouping.compute_operations(group) if (dim := op.arg("dim")) is not None]
     if not dims:
-        return None if grouping.names[group] == "softmax" else -1
+        return None if grouping.names[group].endswith("softmax") else -1
     rank = len(grouping.flow.graph.values[grouping.compute_operations(group)[-1].outputs[0]].shape)
     dim = dims[0][0] if isinstance(dims[0], tuple) and len(dims[0]) == 1 else dims[0]
     return (dim - rank if dim >= 0 else dim) if isinstance(dim, int) else None

@@ -12,7 +12,7 @@ from runner.graph.operations import CONTRACTION, field_name, kind
 from runner.graph.terms import snake_case
 
 _COMPARISONS = {"lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal"}
-_ATTENTION = {"softmax", "_softmax", "scaled_dot_product_attention"}
+_ATTENTION = {"softmax", "_softmax", "_safe_softmax", "scaled_dot_product_attention"}
 _MOST_STEPS_TO_SOFTMAX = 6
 """Steps between a constant and the softmax that it may still be a mask for."""
 _MOST_TABLE_OPERATIONS = 8

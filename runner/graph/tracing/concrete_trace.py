@@ -29,6 +29,7 @@ from runner.torch_tracing import (
     is_transforming,
     observe_trace_values,
     running_tracer,
+    write_out_flex_attention,
     write_out_function_transforms,
 )
 
@@ -39,7 +40,7 @@ def trace(built: BuiltProblem) -> TracedProgram:
     Where values decide what Python does, the values of this run are fixed.
     """
     containers = register_containers(built.model, built.args, built.kwargs)
-    with containers, write_out_function_transforms():
+    with containers, write_out_function_transforms(), write_out_flex_attention():
         return _trace(built, pre_dispatch=True)
 
 
@@ -48,7 +49,8 @@ def trace_below_autograd(built: BuiltProblem) -> TracedProgram:
 
     At that level, operators such as `linear` appear as the operators that they call.
     """
-    with register_containers(built.model, built.args, built.kwargs):
+    containers = register_containers(built.model, built.args, built.kwargs)
+    with containers, write_out_flex_attention():
         return _trace(built, pre_dispatch=False)
 
 

@@ -35,6 +35,7 @@ from runner.torch_tracing import (
     mix_fake_modes,
     watch_fake_devices,
     write_graph_code_late,
+    write_out_flex_attention,
     write_out_function_transforms,
 )
 
@@ -146,6 +147,7 @@ def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[N
         layers,
         skip_unrolling(),
         write_out_function_transforms(),
+        write_out_flex_attention(),
         keep_fake_weights(),
         hide_tracing(),
         refuse_seeding(),

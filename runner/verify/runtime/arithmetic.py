@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from runner.torch_tracing import ignore_sdpa_kernel
+from runner.torch_tracing import ignore_sdpa_kernel, write_out_flex_attention
 
 _DETERMINISTIC = "deterministic algorithms where torch has them, else within tolerance"
 _FILL = "fill_uninitialized_memory"
@@ -52,7 +52,7 @@ def exact_arithmetic(device: str) -> Iterator[None]:
         setattr(place, name, value)
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        with ignore_sdpa_kernel():
+        with ignore_sdpa_kernel(), write_out_flex_attention():
             yield
     finally:
         torch.use_deterministic_algorithms(strict, warn_only=warns)
