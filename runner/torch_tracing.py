@@ -273,7 +273,8 @@ def _compute_flex_attention(
 
 def _order_strides(output: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
     """Return the output with its dimensions in memory in the query's order, the last one inside."""
-    outer = sorted(range(query.dim() - 1), key=lambda dim: -query.stride(dim))
+    strides: tuple[int, ...] = query.stride()
+    outer = sorted(range(query.dim() - 1), key=lambda dim: strides[dim], reverse=True)
     order = [*outer, query.dim() - 1]
     inverse = [order.index(dim) for dim in range(query.dim())]
     return output.permute(order).contiguous().permute(inverse)
