@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
+import torch
 from torch import nn
 
 from runner.errors import MissingError, ProblemError
@@ -45,6 +46,13 @@ from runner.verify.gates.health import (
     fingerprint,
     inputs_without_effect,
     weights_without_effect,
+)
+from runner.verify.gates.input_changes import (
+    ChangedInput,
+    InputWatch,
+    input_change_fault,
+    input_change_warnings,
+    move_zeros,
 )
 from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_to_fail
@@ -182,7 +190,7 @@ class CompositionGate:
     ) -> Difference:
         runner, findings = self.runner, self.findings
         inputs = SharedInputs(lambda: self._draw_inputs(problem, trial))
-        expected, weights, weight_table, original_run, buffers = self._run_original(
+        expected, weights, weight_table, original_run, buffers, changes = self._run_original(
             problem, mapping, inputs, trial
         )
         if trial == 0:
@@ -220,9 +228,12 @@ class CompositionGate:
         reused_kernels = {
             file for _, file in kernels.values() if self.steps.self_test_reuse.needs_self_test(file)
         }
+        input_watch = InputWatch(inputs.get())
         actual, composed_run = self._run_composed(
             composed_model, kernels, parameters, inputs, trial, recording
         )
+        self._judge_inputs(changes, input_watch.find_changes(), trial)
+        del input_watch
         # These kernels have their self-test in this very run.
         self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
         self._judge_weights(kernels)
@@ -267,11 +278,16 @@ class CompositionGate:
         return difference
 
     def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
-        return self.runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
+        inputs = self.runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
+        if trial and self.runner.standalone and not self.runner.options.specialised:
+            move_zeros(inputs, torch.Generator().manual_seed(self.runner.options.seed + trial))
+        return inputs
 
     def _run_original(
         self, problem: AnyProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
-    ) -> tuple[object, Weights, WeightTable, ForwardObservation | None, Weights]:
+    ) -> tuple[
+        object, Weights, WeightTable, ForwardObservation | None, Weights, dict[int, ChangedInput]
+    ]:
         runner = self.runner
         model = runner.build(f"{ORIGINAL}: Model", problem.build, trial)
         if runner.standalone:
@@ -279,6 +295,7 @@ class CompositionGate:
         runner.vary(model, trial, frozenset(mapping.values()))
         weight_table, weights = describe_weights(model), snapshot_weights(model)
         model_inputs = inputs.get()
+        input_watch = InputWatch(model_inputs)
         watch = runner.make_watch(model) if trial == 0 else None
         try:
             output, observation = runner.forward(
@@ -287,15 +304,26 @@ class CompositionGate:
         except CannotJudge as error:
             drawn_from = f"inputs of seed {runner.options.seed + trial}"
             raise CannotJudge(f"{error}; {drawn_from}: {describe_inputs(model_inputs)}") from error
+        changes = input_watch.find_changes()
         buffers = copy_buffers(model) if runner.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", runner.directory):
             check_outputs(problem.problem, output)
-        del model_inputs
+        del model_inputs, input_watch
         expected = self.context.disk_cache.store(output)
         self._fingerprints.add(fingerprint(expected))
         if observation:
             self._examine_output(problem, model, inputs, output, expected is output, observation)
-        return expected, weights, weight_table, observation, buffers
+        return expected, weights, weight_table, observation, buffers, changes
+
+    def _judge_inputs(
+        self, original: dict[int, ChangedInput], composed: dict[int, ChangedInput], trial: int
+    ) -> None:
+        """Judge what the forwards of the original and of the composed model left in the inputs."""
+        fault = input_change_fault(original, composed)
+        self.findings.record_verdict("rules", COMPOSITION_TEST, fault)
+        if trial == 0:
+            for warning in input_change_warnings(original, composed):
+                self.findings.warn(warning)
 
     def _examine_output(
         self,

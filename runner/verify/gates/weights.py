@@ -205,12 +205,14 @@ def vary_weights(
     *,
     only_defaults: bool = False,
     names: frozenset[str] | None = None,
+    zeros_limit: float = 0.1,
 ) -> None:
     """Move every floating-point weight up a little, each element by its own random amount.
 
     Default values hide a wrong map: a fresh BatchNorm's weight and running variance are both ones.
     Positive values stay positive; NaN and infinity stay. `only_defaults`: move only weights with
-    one value throughout. `names`: move only these.
+    one value throughout. `names`: move only these. `zeros_limit`: the limit of `move_values` for
+    vectors of zeros, such as a fresh bias.
     """
     visited: set[int] = set()
     for name, tensor in weights_of(model).items():
@@ -224,7 +226,8 @@ def vary_weights(
             continue
         if only_defaults and not has_one_value(data):
             continue
-        move_values(data, generator)
+        is_zero_vector = data.dim() == 1 and not data.any()
+        move_values(data, generator, zeros_limit if is_zero_vector else 0.1)
 
 
 def move_values(data: torch.Tensor, generator: torch.Generator, limit: float = 0.1) -> None:

@@ -136,22 +136,29 @@ def _list_operations(graph: "Graph", indices: Iterable[int]) -> tuple[str, ...]:
 def _recognize_operations(file: Path) -> tuple[list[str], list[str], tuple[str, ...]]:
     """Return names and kinds of a program's kernels, then all its operations.
 
-    Kernels that compute from constants alone are left out.
+    Kernels that compute from constants alone are left out, and those that prepare a buffer.
     """
     graph, kernels = _recognize_kernels(file)
     variable = {source.name for source in graph.inputs}
     variable |= {name for name, state in graph.states.items() if state.kind == "parameter"}
+    from_buffers = {name for name, state in graph.states.items() if not state.literal}
     for operation in graph.operations:
-        if not variable.isdisjoint(operation.refs()):
-            variable.update(operation.outputs)
+        for sources in (variable, from_buffers):
+            if not sources.isdisjoint(operation.refs()):
+                sources.update(operation.outputs)
     main_kernels = [
         kernel
         for kernel in kernels
-        if any(not variable.isdisjoint(graph.operations[n].refs()) for n in kernel.members)
+        if _reads_any(graph, kernel, variable)
+        or (kernel.kind in _NEVER_PREPARATION and _reads_any(graph, kernel, from_buffers))
     ]
     operations = _list_operations(graph, range(len(graph.operations)))
     names = [kernel.operation for kernel in main_kernels]
     return names, [kernel.kind for kernel in main_kernels], operations
+
+
+def _reads_any(graph: "Graph", kernel: "Kernel", names: set[str]) -> bool:
+    return any(not names.isdisjoint(graph.operations[n].refs()) for n in kernel.members)
 
 
 def _format_input(tensor: torch.Tensor) -> str:
@@ -171,18 +178,22 @@ class ReplayedProgram:
         self._program = program
         self._names = {n: f"x{n}" for n in range(len(inputs))}
         self._weight_lines: list[str] = []
+        self._biases: set[str] = set()
+        """Names of the parameters with at most one dimension that is not 1."""
         for n, tensor in weights.items():
             if n not in self._names:
                 self._names[n] = f"self.w{n}"
                 expression = f"torch.zeros({list(tensor.shape)}, dtype={tensor.dtype})"
                 if isinstance(tensor, torch.nn.Parameter):
                     expression = f"nn.Parameter({expression}, requires_grad=False)"
+                    if tensor.numel() == max(tensor.shape, default=1):
+                        self._biases.add(f"self.w{n}")
                     self._weight_lines.append(f"self.w{n} = {expression}")
                 else:
                     self._weight_lines.append(f'self.register_buffer("w{n}", {expression})')
         self._inputs = inputs
         self.adds_weight = False
-        """Whether a weight is added to something."""
+        """Whether a parameter with the form of a bias is added to something."""
         self._lines: list[str] = []
         self._last_source_line: object = None
         """Source line of the last line of the text."""
@@ -260,7 +271,7 @@ class ReplayedProgram:
         arguments += [f"{key}={self._format_value(value)}" for key, value in kwargs["d"]]
         call = f"{function}({', '.join(arguments)})"
         if function in {"torch.Tensor.add", "torch.add", "torch.Tensor.add_"}:
-            self.adds_weight |= any(value.startswith("self.w") for value in arguments)
+            self.adds_weight |= not self._biases.isdisjoint(arguments)
         if result is None:
             self._lines.append(call)
         elif isinstance(result, dict) and "t" in result:

@@ -251,6 +251,9 @@ class StandaloneRuns:
         for file in sorted(self._constant_outputs & self._varying_kernels):
             fault = "gives one number throughout on its own inputs, and others in the model"
             record("self-test", file, f"{fault}: draw what reaches it there")
+        if self._original_reads_values and not self._options.specialised:
+            fault = "reads values to decide what it computes"
+            self._findings.warn(f"{ORIGINAL} {fault}: what other values lead to was not judged")
         if not self._original_reads_values:
             for file in sorted(self._value_readers):
                 fault = "reads values to decide what it computes; original.py reads none"

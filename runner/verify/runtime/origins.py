@@ -28,8 +28,8 @@ Origin = frozenset[int]
 
 A constant's only hash is that of its numbers.
 """
-_MOST_ELEMENTS = 4096
-"""Number of elements of a constant that are compared; of a larger one, as many spread over it."""
+_MOST_ELEMENTS = 1 << 18
+"""Number of elements of a constant that are compared; of a larger one, as many random ones."""
 _SMALL_NUMBER, _ROUNDING = 1e-4, 0.05
 """Changes of a constant's element that are noticed: about 5e-6 of a number below 1e-4, else 5 %."""
 _SYMMETRIC = {"add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"}
@@ -196,6 +196,13 @@ def _summation_weights() -> torch.Tensor:
     return torch.randn(_MOST_ELEMENTS, generator=generator, dtype=torch.float64)
 
 
+@lru_cache(maxsize=16)
+def _sample_positions(elements: int) -> torch.Tensor:
+    """Return random positions in a constant of so many elements, which no file can know."""
+    generator = torch.Generator().manual_seed(secrets.randbits(48))
+    return torch.randint(elements, (_MOST_ELEMENTS,), generator=generator)
+
+
 @without_modes()
 def _find_one_value(tensor: torch.Tensor) -> Origin:
     """Return the origin of a constant with one value throughout; nothing for another one."""
@@ -216,9 +223,9 @@ def _sample_values(tensor: torch.Tensor) -> torch.Tensor | None:
     if not has_values or not tensor.numel() or not tensor.untyped_storage().nbytes():
         return None
     sample = tensor.detach()
-    while sample.numel() > _MOST_ELEMENTS:
-        _, largest = max((size, n) for n, size in enumerate(sample.shape))
-        sample = sample.movedim(largest, 0)[::2]
+    if sample.numel() > _MOST_ELEMENTS:
+        positions = _sample_positions(sample.numel())
+        sample = sample[torch.unravel_index(positions.to(sample.device), sample.shape)]
     flat = sample.resolve_conj().resolve_neg().reshape(-1).cpu()
     if flat.is_complex():
         return flat.to(torch.complex128)

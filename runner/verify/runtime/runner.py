@@ -80,6 +80,10 @@ class StandaloneCheck(Protocol):
         """Record the verdicts, once everything has run."""
 
 
+_FOREIGN_ZEROS_LIMIT = 20.0
+"""Limit up to which zero biases are moved in others' files: a choice of the largest hides less."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForwardRunner:
     """Settings and resources that both sides of a comparison share."""
@@ -151,7 +155,13 @@ class ForwardRunner:
         if self.streaming and (deferred_names := self.streaming.vary(model)):
             names = (frozenset(weights_of(model)) if names is None else names) - deferred_names
         with foreign_code("weights", self.directory):
-            vary_weights(model, generator, only_defaults=trial == 0, names=names)
+            vary_weights(
+                model,
+                generator,
+                only_defaults=trial == 0,
+                names=names,
+                zeros_limit=_FOREIGN_ZEROS_LIMIT if self.standalone else 0.1,
+            )
 
     def draw(
         self,
