@@ -228,11 +228,19 @@ def test_sparse_tensors_are_refused(write: Write) -> None:
 
 
 def test_an_operator_that_calls_a_function_is_refused_by_its_name(write: Write) -> None:
-    forward = "return flex_attention(x, x, x, score_mod=lambda s, b, h, q, kv: s + q - kv)"
-    classes = "from torch.nn.attention.flex_attention import flex_attention\n"
-    problem = write(forward, classes=classes, inputs="torch.randn(1, 1, 8, 16)")
-    with pytest.raises(CaptureError, match=r"forward\(\) calls flex_attention \(line 15\); write"):
+    forward = """
+        tripled = lambda n, x: (n + 1, x * 3)
+        return while_loop(lambda n, x: n < 4, tripled, (torch.tensor(0), x))
+    """
+    problem = write(forward, classes="from torch._higher_order_ops import while_loop\n")
+    with pytest.raises(CaptureError, match=r"forward\(\) calls while_loop \(line 17\); write"):
         capture(problem)
+
+
+def test_weights_that_an_object_of_cpp_holds_are_refused_in_one_sentence(write: Write) -> None:
+    init = "self.fc = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 8)))"
+    with pytest.raises(CaptureError, match=r"an object of C\+\+.*; keep quantised"):
+        capture(write("return self.fc(x)", init=init))
 
 
 def test_numbers_that_a_forward_writes_out_are_captured_as_they_were_written(

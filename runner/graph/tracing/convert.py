@@ -546,6 +546,11 @@ class _GraphWriter:
 
     def _convert_argument(self, value: Any) -> Arg:
         if isinstance(value, FxNode):
+            if value not in self.node_values:  # an attribute of the model that is no tensor
+                raise CaptureRefusal(
+                    "forward() computes with an object of C++, such as packed weights",
+                    "keep quantised weights in tensors, as torchao does",
+                )
             converted: Arg | TensorSubclass = self.node_values[value]
             if isinstance(converted, TensorSubclass):
                 raise CaptureRefusal(
