@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,6 +18,7 @@ ROOT = "root"
 Level = Literal["model", "layer", "fusion", "kernel"]
 LEVEL_NUMBER: dict[Level, int] = {"model": 3, "layer": 2, "fusion": 1, "kernel": 0}
 VerificationStatus = Literal["not_run", "passed", "failed"]
+Sizes = list[Annotated[int, Field(strict=True)]]
 Scalar = bool | int | float | str
 Attribute = Scalar | list[Scalar | list[Scalar]]
 LEVEL_FOLDER: dict[Level, str] = {level: f"level_{n}_{level}" for level, n in LEVEL_NUMBER.items()}
@@ -45,9 +46,9 @@ class Node(_TreeDocument):
     """Line of original.py on which its parent's forward calls it."""
     instance_count: int = 1
     """Number of nodes that share this path."""
-    input_shapes: dict[str, list[int]]
+    input_shapes: dict[str, Sizes]
     """Shape of each input, by the parameter names of the component file's forward, in order."""
-    output_shapes: dict[str, list[int]]
+    output_shapes: dict[str, Sizes]
     """Shape of each output, in the order of return.
 
     Names are the author's variables, else `output`, `output_2`.
@@ -56,11 +57,11 @@ class Node(_TreeDocument):
     """Dtype of each input, without the `torch.`: `float32`; same names as input_shapes."""
     output_dtypes: dict[str, str]
     """Dtype of each output; same names as output_shapes."""
-    input_strides: dict[str, list[int]] = Field(default_factory=dict)
+    input_strides: dict[str, Sizes] = Field(default_factory=dict)
     """Strides in elements, as in the original: a transposed input stays transposed."""
-    output_strides: dict[str, list[int]] = Field(default_factory=dict)
+    output_strides: dict[str, Sizes] = Field(default_factory=dict)
     """Strides of each output, in elements."""
-    weight_shapes: dict[str, list[int]] = Field(default_factory=dict)
+    weight_shapes: dict[str, Sizes] = Field(default_factory=dict)
     """Shape of each parameter and buffer, by its name in the component file."""
     weight_dtypes: dict[str, str] = Field(default_factory=dict)
     """Dtype of each parameter and buffer; same names as weight_shapes."""

@@ -113,6 +113,14 @@ PARENTS = {
         (INIT, f"{INIT}\n        self.width = 8 // 2"),
         (BODY, f"assert self.width == 4\n        {BODY}"),
     ],
+    "a property in an assertion": [
+        (INIT, f"{INIT}\n        self.quarter = 1"),
+        (
+            BODY,
+            f"assert self.width == 4\n        {BODY}\n\n    @property\n"
+            "    def width(self):\n        return 4 * self.quarter",
+        ),
+    ],
     "a script's end": [
         ("import torch\n", "import torch\n\nif __name__ == '__main__':\n    print('PASS')\n")
     ],

@@ -146,13 +146,16 @@ class _Reading:
         self._scopes = Scopes(tree)
         self._names = ImportedNames(self._scopes, children or ())
         self.roles = StatementRoles(self._scopes, self._names)
-        self._methods = {
-            method.name
+        methods = [
+            method
             for cls in ast.walk(tree)
             if isinstance(cls, ast.ClassDef)
             for method in _statements(cls.body)
             if isinstance(method, ast.FunctionDef)
-        }
+        ]
+        self._methods = {method.name for method in methods}
+        self._calling = {method.name for method in methods if not self._only_reads(method)}
+        """Names of methods, less those of properties that only read attributes."""
         self._attributes = self._methods | set(_defined_attributes(tree))
         self._stored: set[str] = set()
         """Names of attributes that the file assigns."""
@@ -590,12 +593,32 @@ class _Reading:
         owner = call.func.value if isinstance(call.func, ast.Attribute) else call
         return is_warning or self._names.try_value(owner) is LOGGER
 
+    def _only_reads(self, method: ast.FunctionDef) -> bool:
+        """Return whether a method is a property that calls nothing, and reads no property."""
+        is_property = [ast.unparse(decorator) for decorator in method.decorator_list] == [
+            "property"
+        ]
+        if not is_property or not isinstance(method.body[-1], ast.Return):
+            return False
+        calls = (ast.Call, ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)
+        return all(
+            not isinstance(node, ast.stmt)
+            or isinstance(node, ast.Return)
+            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            for node in method.body
+        ) and not any(
+            isinstance(node, calls)
+            or (isinstance(node, ast.Attribute) and node.attr in self._methods)
+            for line in method.body
+            for node in ast.walk(line)
+        )
+
     def _find_effect(self, expression: ast.expr) -> ast.AST | None:
         """Return a part of an expression that may change something, or None."""
         for node in ast.walk(expression):
             if isinstance(node, ast.NamedExpr | ast.Lambda):
                 return node
-            if isinstance(node, ast.Attribute) and node.attr in self._methods:
+            if isinstance(node, ast.Attribute) and node.attr in self._calling:
                 return node
             if not isinstance(node, ast.Call) or self._names.try_value(node.func) is not None:
                 continue
