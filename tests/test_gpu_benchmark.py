@@ -11,10 +11,10 @@ import pytest
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[1]
-SAMPLES = ("level1/matrix_vector", "level1/silu", "level2/residual_rms_norm")
+SAMPLES = ("level1/silu", "level2/residual_rms_norm")
 
 
-@pytest.mark.parametrize(("device", "samples"), [("cpu", SAMPLES), ("accel", SAMPLES[1:2])])
+@pytest.mark.parametrize(("device", "samples"), [("cpu", SAMPLES), ("accel", SAMPLES[:1])])
 def test_a_dry_run_has_every_part(device: str, samples: tuple[str, ...], tmp_path: Path) -> None:
     chosen = [part for sample in samples for part in ("--problem", f"samples/{sample}")]
     ended = subprocess.run(

@@ -138,6 +138,14 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
     "PerceiverModel": "inputs=float32[1,2048,768]",
     "PocketTTSAudioTokenizerDecoderModel": "latents=float32[1,512,13]",
     "Qwen3ASREncoder": "input_features=float32[1,128,800], input_features_mask=int64[1,800]=1",
+    "RfDetrModel": "pixel_values=float32[1,3,560,560]",
+    "Sam2Model": (
+        ("pixel_values", "torch.randn(1, 3, 1024, 1024)"),
+        ("input_points", "torch.rand(1, 1, 1, 2) * 1024"),
+        ("input_labels", "torch.ones(1, 1, 1, dtype=torch.int64)"),
+    ),
+    "Sam3LiteTextTextModel": "input_ids=int64[1,32]<49408",
+    "GraniteMoeHybridForCausalLM": "input_ids=int64[1,128]<32000, use_cache=false",
     "SegGptModel": (
         "pixel_values=float32[1,3,448,448], prompt_pixel_values=float32[1,3,448,448], "
         "prompt_masks=float32[1,3,448,448]"
@@ -227,7 +235,13 @@ REFUSALS: Mapping[str, str] = {
         "its default backbone is a ResNet of 1024 channels, and its neck takes 384 of a RepViT"
     ),
     "EsmModel": "its default configuration sets no vocab_size, so that it cannot be built",
+    "Gemma4UnifiedAssistantForCausalLM": (
+        "its forward() needs the keys and values of the model that it assists"
+    ),
     "Glm4vModel": _WITHOUT_PARTIAL_ROTATION,
+    "Granite4VisionModel": (
+        "its default deepstack_layer_map is None, and it has a projector for each of its entries"
+    ),
     "HunYuanMoEV1ForCausalLM": (
         "its default configuration sets no head_dim, so that it cannot be built"
     ),
@@ -251,6 +265,7 @@ REFUSALS: Mapping[str, str] = {
         "its default configuration sets no head_dim, so that it cannot be built"
     ),
     "HunYuanVLModel": "its default configuration sets no head_dim, so that it cannot be built",
+    "LwDetrModel": "its default projector_scale_factors are empty, so that it has no features",
     "MinistralForCausalLM": (
         "its default configuration sets no head_dim, so that it cannot be built"
     ),
@@ -258,10 +273,24 @@ REFUSALS: Mapping[str, str] = {
         "its default configuration sets no num_key_value_heads, so that it cannot be built"
     ),
     "Lfm2MoeForCausalLM": "its default configuration sets no layer_types, which it reads",
+    "MoonshineStreamingForConditionalGeneration": (
+        "its cache asks the configuration for num_key_value_heads, which only its decoder's has"
+    ),
+    "PPOCRV6MediumDetModel": (
+        "its default intraclass_block_config is None, and its convolutions read their sizes there"
+    ),
+    "PPOCRV6SmallDetModel": (
+        "its default backbone gives 384 channels, and its neck takes 12 by default"
+    ),
+    "PerceptionLMModel": "its default vision_config has no model_args, which its projector reads",
+    "Qwen4ExpForCausalLM": "its default indexer_budget is None, and its constructor divides it",
     "Sam2VideoModel": _VIDEO_SESSION,
     "Sam3TrackerVideoModel": _VIDEO_SESSION,
     "Sam3VideoModel": _VIDEO_SESSION,
     "SpeechEncoderDecoderModel": "has no default: its encoder and its decoder are to be chosen",
+    "T5Gemma2Encoder": (
+        "its own default configuration has no dropout_rate, which that of the whole model sets"
+    ),
     "Step3p7Model": "its default configuration sets no sliding_window, which its masks read",
 }
 """Class -> why its default configuration does not run."""
