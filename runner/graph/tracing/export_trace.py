@@ -15,7 +15,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from runner.graph.tracing.containers import register_containers
-from runner.graph.tracing.hidden_tracing import hide_tracing, refuse_seeding
+from runner.graph.tracing.hidden_tracing import forget_last_trace, hide_tracing, refuse_seeding
 from runner.graph.tracing.known_numbers import KnownNumbers, ValueTexts, draw_real_inputs
 from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.provenance import ProvenanceRecorder
@@ -113,6 +113,7 @@ def export(built: BuiltProblem) -> TracedProgram:
             if not _depends_on_numbers(traced.graph):
                 return traced
         built.reads_numbers = True
+        forget_last_trace()
     return _export(built, reads_numbers=True)
 
 

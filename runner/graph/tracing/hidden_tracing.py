@@ -6,7 +6,7 @@ import contextlib
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -116,19 +116,33 @@ def forget_cached_tensors() -> Iterator[None]:
     try:
         yield
     finally:
-        for function in gc.get_objects() if _may_have_caches() else ():
-            if type(function) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
-                module = str(getattr(function, "__module__", ""))
-                if module.partition(".")[0] not in _CACHES_NO_TENSORS:
-                    function.cache_clear()
+        _clear_function_caches()
         for contents, keys in saved:
             for key, value in [*dict.items(contents)]:
                 if key not in keys and _holds_tensor(value):
                     del contents[key]
-        for contents in [contents for contents in _dicts() if id(contents) not in known_ids]:
-            for key, value in [*dict.items(contents)]:
-                if _holds_tensor(value, FakeTensor):
-                    del contents[key]
+        _delete_fakes(contents for contents in _dicts() if id(contents) not in known_ids)
+
+
+def forget_last_trace() -> None:
+    """Clear caches before a forward is traced again: they may hold tensors of the last trace."""
+    _clear_function_caches()
+    _delete_fakes(_dicts())
+
+
+def _clear_function_caches() -> None:
+    for function in gc.get_objects() if _may_have_caches() else ():
+        if type(function) is functools._lru_cache_wrapper:  # isinstance() may fail on a proxy
+            module = str(getattr(function, "__module__", ""))
+            if module.partition(".")[0] not in _CACHES_NO_TENSORS:
+                function.cache_clear()
+
+
+def _delete_fakes(dicts: Iterable[dict[Any, Any]]) -> None:
+    for contents in [*dicts]:
+        for key, value in [*dict.items(contents)]:
+            if _holds_tensor(value, FakeTensor):
+                del contents[key]
 
 
 def _dicts() -> Iterator[dict[Any, Any]]:

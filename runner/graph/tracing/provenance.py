@@ -122,6 +122,8 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """By storage: the original text of a tensor that was written out; it may change later."""
         self._writers: dict[int, list[int]] = {}
         self._indexed = 0
+        self._last_replay: tuple[int, dict[int, torch.Tensor]] = 0, {}
+        """The number of calls at the last replay, and by id() the numbers that it made."""
 
     def __torch_dispatch__(
         self,
@@ -171,9 +173,16 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Authors read the rates of stochastic depth like this:
         `[x.item() for x in torch.linspace(0, rate, depth)]`.
         """
-        replayed = self.replay(tensor) if tensor.constant is None else None
+        if tensor.constant is not None:
+            return None
+        if self._last_replay[0] != len(self.calls) or id(tensor) not in self._last_replay[1]:
+            replayed = self.replay(tensor)
+            if not replayed:
+                return None
+            # `tolist()` asks for each element, and the first replay makes all of them.
+            self._last_replay = len(self.calls), {id(fake): real for fake, real in replayed}
         with without_modes():
-            return replayed[-1][1].item() if replayed else None
+            return self._last_replay[1][id(tensor)].item()
 
     def replay(self, tensor: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
         """Make a fake tensor for real by the calls that made it.
