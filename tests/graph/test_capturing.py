@@ -12,7 +12,7 @@ from runner.errors import CaptureError, ProblemError
 from runner.graph import Graph
 from runner.graph.ir import Number, Ref, Symbol
 from runner.graph.tracing.capture import WeightsShortageError, capture
-from runner.graph.tracing.provenance import tensor_literal
+from runner.graph.tracing.provenance import ProvenanceRecorder, tensor_literal
 from runner.graph.tracing.source_statement import is_torchs_or_kdruns
 from runner.problems import read_problem
 from runner.torch_internals import FakeTensorMode
@@ -465,3 +465,35 @@ def test_a_package_whose_name_begins_like_torchs_is_the_authors() -> None:
     beside_torch = Path(torch.__file__).parents[1]
     assert is_torchs_or_kdruns(str(beside_torch / "torch" / "nn" / "modules" / "linear.py"))
     assert not is_torchs_or_kdruns(str(beside_torch / "torchvision" / "ops" / "misc.py"))
+
+
+def test_a_second_trace_reads_no_cached_tensor_of_the_first(write: Write) -> None:
+    """Reading a number takes a second trace; a cached method then makes its tensor anew."""
+    problem = write(
+        "return x * self.rows(8) + int(lengths.max())",
+        arguments="x, lengths",
+        inputs="torch.randn(4, 8), torch.tensor([3, 5])",
+        init="self.table = torch.arange(20000.0).view(8, 2500)",
+        classes="""
+        import functools
+
+        class Cached(nn.Module):
+            @functools.lru_cache(maxsize=8)
+            def rows(self, n):
+                return self.table.sin()[:n].flatten()[:n]
+        """,
+    )
+    text = problem.path.read_text().replace("class Model(nn.Module)", "class Model(Cached)")
+    problem.path.write_text(text)
+    assert capture(read_problem(problem.path)).capture == "fake"
+
+
+def test_a_list_of_many_numbers_is_read_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    replays: list[object] = []
+    replay = ProvenanceRecorder.replay
+    monkeypatch.setattr(
+        ProvenanceRecorder, "replay", lambda self, t: replays.append(t) or replay(self, t)
+    )
+    graph = capture(write("return x * sum((torch.arange(500) % 7).tolist())"))
+    assert graph.capture == "fake"
+    assert len(replays) <= 4
