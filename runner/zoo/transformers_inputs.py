@@ -291,6 +291,8 @@ REFUSALS: Mapping[str, str] = {
     "T5Gemma2Encoder": (
         "its own default configuration has no dropout_rate, which that of the whole model sets"
     ),
+    "TimmBackbone": "has no default: the model of timm that it wraps is to be chosen",
+    "UVDocModel": "its default backbone gives 128 channels, and its neck takes 768 by default",
     "Step3p7Model": "its default configuration sets no sliding_window, which its masks read",
 }
 """Class -> why its default configuration does not run."""
