@@ -167,7 +167,7 @@ def _call_models(
         pass
     if not request["kernel"]:
         rehearse()
-    torch.use_deterministic_algorithms(True, warn_only=True)  # torch.empty then holds NaN
+    torch.set_deterministic_debug_mode("warn")  # torch.empty then holds NaN
     yield call(torch.inference_mode(), index=-1)
 
 
