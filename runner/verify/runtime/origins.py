@@ -28,7 +28,7 @@ Origin = frozenset[int]
 
 A constant's only hash is that of its numbers.
 """
-_MOST_ELEMENTS = 1 << 18
+_MOST_ELEMENTS = 4096
 """Number of elements of a constant that are compared; of a larger one, as many random ones."""
 _SMALL_NUMBER, _ROUNDING = 1e-4, 0.05
 """Changes of a constant's element that are noticed: about 5e-6 of a number below 1e-4, else 5 %."""
