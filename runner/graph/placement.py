@@ -27,6 +27,7 @@ from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
 from runner.graph.tracing.concrete_trace import restore_attributes
 from runner.graph.tracing.export_trace import BuiltProblem, Placement, TracedProgram, export
+from runner.graph.tracing.hidden_tracing import forget_last_trace
 from runner.graph.tracing.operator_recording import record_operators
 from runner.graph.tracing.repeated_layers import RepeatedLayers, RepetitionError
 from runner.problems.fake_execution import FakeTensors, move_model
@@ -99,6 +100,7 @@ def _is_not_implemented(error: BaseException | None) -> bool:
 def _trace_on_device(
     built: BuiltProblem, build: Callable[[FakeTensors], BuiltProblem] | None
 ) -> TracedProgram:
+    forget_last_trace()
     # The author's prints already came out at the first trace.
     with without_guards(), contextlib.redirect_stdout(io.StringIO()):
         device_problem = _on_device(built, build, FakeTensors())

@@ -24,6 +24,13 @@ def simulated_device() -> torch.device:
     return device
 
 
+class UnknownSizeError(BaseException):
+    """A tensor's size is unknown, since values of another one decide it.
+
+    No author's `except Exception` catches it.
+    """
+
+
 class NumbersOnDeviceMode(TorchFunctionMode):
     """Mode in which `torch.tensor([1.0], device=...)` and `x[[0, 1]]` work on the fake device.
 
@@ -31,8 +38,10 @@ class NumbersOnDeviceMode(TorchFunctionMode):
     also notes whether the forward asks where a tensor is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, refuses_unknown_sizes: bool = False) -> None:
+        """`refuses_unknown_sizes`: whether a tensor of unknown size is an UnknownSizeError."""
         super().__init__()
+        self.refuses_unknown_sizes = refuses_unknown_sizes
         self.has_queries = False
         """Whether code outside of torch, or a layer of torch.nn, asked for a tensor's device."""
 
@@ -71,14 +80,29 @@ class NumbersOnDeviceMode(TorchFunctionMode):
             if is_number and args[0].device.type != "cpu":
                 # Torch makes another operator of a number there than on the CPU.
                 values = (torch.tensor(values[0], dtype=args[0].dtype),)
-            return func(args[0], subscripts, *values)
-        return func(*args, **kwargs)
+            result = func(args[0], subscripts, *values)
+        else:
+            result = func(*args, **kwargs)
+        if self.refuses_unknown_sizes and _has_unknown_size(result):
+            raise UnknownSizeError
+        return result
 
 
 _DEVICE_QUERIES = {
     *(getattr(torch.Tensor, name).__get__ for name in ("is_cpu", "is_cuda", "is_mps", "is_xpu")),
     *(torch.Tensor.device.__get__, torch.Tensor.get_device, torch.Tensor.type),
 }
+
+
+def _has_unknown_size(result: object) -> bool:
+    """Return whether a function gave a tensor, or several, of unknown size."""
+    tensors = result if isinstance(result, list | tuple) else (result,)
+    return any(
+        isinstance(size, torch.SymInt)
+        for tensor in tensors
+        if isinstance(tensor, torch.Tensor)
+        for size in tensor.shape
+    )
 
 
 def _is_index(value: object) -> bool:

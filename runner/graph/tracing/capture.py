@@ -37,8 +37,12 @@ from runner.graph.tracing.export_trace import (
     is_about_values,
     silence_torch_logs,
 )
-from runner.graph.tracing.hidden_tracing import forget_cached_tensors, import_without_modes
-from runner.graph.tracing.layer_copies import write_repeated_layers
+from runner.graph.tracing.hidden_tracing import (
+    forget_cached_tensors,
+    forget_last_trace,
+    import_without_modes,
+)
+from runner.graph.tracing.layer_copies import check_repeated_layers, write_repeated_layers
 from runner.graph.tracing.provenance import (
     ProvenanceRecorder,
 )
@@ -165,6 +169,7 @@ def _capture_first_layers(problem: Problem, mode: Mode, built: BuiltProblem) -> 
     except Exception as error:  # Traced one by one, the layers tell what there is to tell.
         _LOGGER.debug("each layer is traced: %s", error)
         built.layers = None
+        forget_last_trace()
         return None
 
 
@@ -183,6 +188,8 @@ def _trace(
     ):
         with restore_attributes(built.model):
             traced = tracer(built)
+        if built.layers is not None:
+            check_repeated_layers(traced, built.layers)
         if tracer is export:
             rebuild = partial(_build, problem, mode) if strategy == "fake" else None
             note_placement(built, traced, rebuild)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import torch
 from torch.fx import Graph as FxGraph
+from torch.fx import Node as FxNode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from runner.graph.tracing.containers import register_containers
@@ -23,7 +24,7 @@ from runner.graph.tracing.recurrent_shapes import skip_unrolling
 from runner.graph.tracing.refusal import CaptureRefusal
 from runner.graph.tracing.repeated_layers import RepeatedLayers
 from runner.problems import LoadedProblem
-from runner.problems.simulated_device import NumbersOnDeviceMode
+from runner.problems.simulated_device import NumbersOnDeviceMode, UnknownSizeError
 from runner.torch_internals import (
     DataDependentOutputException,
     OpOverload,
@@ -97,15 +98,24 @@ def silence_torch_logs() -> Iterator[None]:
         logging.disable(before)
 
 
+class SizeFromWeightsError(Exception):
+    """Only real weights tell the size of a tensor."""
+
+
 def export(built: BuiltProblem) -> TracedProgram:
     """Trace the forward with torch.export.
 
     A forward that reads numbers is traced again with a recorder, which knows those that depend on
     no weight. Operators such as `torch.cond` have no rule for a recorder.
+
+    Raises:
+        SizeFromWeightsError: weights decide the size of a tensor.
     """
     if not built.reads_numbers:
         try:
             traced = _export(built, reads_numbers=False)
+        except UnknownSizeError:
+            pass
         except Exception as error:
             if not is_about_values(error):
                 raise
@@ -114,33 +124,48 @@ def export(built: BuiltProblem) -> TracedProgram:
                 return traced
         built.reads_numbers = True
         forget_last_trace()
-    return _export(built, reads_numbers=True)
+    traced = _export(built, reads_numbers=True)
+    if any(map(_has_unknown_size, traced.graph.nodes)):
+        raise SizeFromWeightsError("the size of a tensor depends on weights")
+    return traced
 
 
 def _depends_on_numbers(graph: FxGraph) -> bool:
     """Return whether values of a tensor decide the size of one, or are compared in Python."""
-    for node in graph.nodes:
-        values = tree_flatten(node.meta.get("val"))[0]
-        sizes = [n for value in values if isinstance(value, torch.Tensor) for n in value.shape]
-        if not isinstance(node.target, OpOverload) and node.op == "call_function":
-            sizes += values  # of Python's own operators, such as `<=`
-        if any(isinstance(n, torch.SymInt | torch.SymFloat | torch.SymBool) for n in sizes):
-            return True
-    return False
+    return any(_has_unknown_size(node) or _computes_in_python(node) for node in graph.nodes)
+
+
+def _has_unknown_size(node: FxNode) -> bool:
+    values = tree_flatten(node.meta.get("val"))[0]
+    sizes = (n for value in values if isinstance(value, torch.Tensor) for n in value.shape)
+    return any(isinstance(n, torch.SymInt) for n in sizes)
+
+
+def _computes_in_python(node: FxNode) -> bool:
+    """Return whether a node is one of Python's own operators, such as `<=`, on a tensor's value."""
+    if isinstance(node.target, OpOverload) or node.op != "call_function":
+        return False
+    values = tree_flatten(node.meta.get("val"))[0]
+    return any(isinstance(n, torch.SymInt | torch.SymFloat | torch.SymBool) for n in values)
 
 
 def is_about_values(error: Exception) -> bool:
     """Return whether a trace failed because a number is unknown: a symbol, `u0`, stands for it."""
-    if isinstance(error, DataDependentOutputException | GuardOnDataDependentSymNode):
+    if isinstance(
+        error, DataDependentOutputException | GuardOnDataDependentSymNode | SizeFromWeightsError
+    ):
         return True
     return bool(re.search(r"\bu\d+\b|\bSym(Int|Float|Bool)\b", str(error)))
 
 
 @contextlib.contextmanager
-def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[NumbersOnDeviceMode]:
+def hide_tracing_from(
+    built: BuiltProblem, *, reads_numbers: bool, refuses_unknown_sizes: bool = False
+) -> Iterator[NumbersOnDeviceMode]:
     """Let the forward run on fake tensors as it runs on real ones, and return plain containers.
 
-    With `reads_numbers`, it may read numbers that depend on no weight.
+    `reads_numbers`: whether it may read numbers that depend on no weight. `refuses_unknown_sizes`:
+    whether a tensor whose size depends on values is an UnknownSizeError.
     """
     forward_mode = _number_recorder(built) if reads_numbers else contextlib.nullcontext
     layers = built.layers.leave_stand_ins(built.model) if built.layers else contextlib.nullcontext()
@@ -153,7 +178,7 @@ def hide_tracing_from(built: BuiltProblem, *, reads_numbers: bool) -> Iterator[N
         hide_tracing(),
         refuse_seeding(),
         register_containers(built.model, built.args, built.kwargs, forward_mode),
-        NumbersOnDeviceMode() as mode,
+        NumbersOnDeviceMode(refuses_unknown_sizes=refuses_unknown_sizes) as mode,
         watch_fake_devices(mode.note_query),
     ):
         yield mode
@@ -172,7 +197,10 @@ def _export(built: BuiltProblem, *, reads_numbers: bool) -> TracedProgram:
         keep_authors_frames(built.model),
         mix_fake_modes(),
         write_graph_code_late(),
-        hide_tracing_from(built, reads_numbers=reads_numbers) as mode,
+        # Thousands of operators on unknown sizes would take minutes, for a trace of no use.
+        hide_tracing_from(
+            built, reads_numbers=reads_numbers, refuses_unknown_sizes=not reads_numbers
+        ) as mode,
     ):
         program = torch.export.export(built.model, built.args, built.kwargs, strict=False)
     flat_inputs, _ = tree_flatten((built.args, built.kwargs))

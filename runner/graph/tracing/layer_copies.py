@@ -41,6 +41,23 @@ class _TracedCall:
     """Number of calls of each module before this one."""
 
 
+def check_repeated_layers(traced: TracedProgram, layers: RepeatedLayers) -> None:
+    """Check that the layers of a trace can be copied, before more is made of it.
+
+    Raises:
+        RepetitionError: a layer does what cannot be copied; each is to be traced.
+    """
+    writer = _CopyWriter(traced, layers)
+    nodes = list(traced.graph.nodes)
+    seen: set[object] = set()
+    for n, node in enumerate(nodes):
+        if node.target is STAND_IN:
+            path, number = next(writer.paths), node.args[2]
+            if number not in seen:
+                seen.add(number)
+                writer.find_call(node, path, nodes[:n])
+
+
 def write_repeated_layers(traced: TracedProgram, layers: RepeatedLayers) -> None:
     """Replace each stand-in of a trace by the operators that its layer calls.
 
@@ -118,13 +135,14 @@ class _CopyWriter:
     def _write_stand_in(self, node: FxNode, path: str, earlier: list[FxNode]) -> None:
         number = node.args[2]
         if number not in self.first_calls:
-            call = self._find_call(node, path, earlier)
+            call = self.find_call(node, path, earlier)
             self.first_calls[number] = call
             self.results[node] = [self.written[result] for result in call.results]
         else:
             self.results[node] = self._repeat(self.first_calls[number], node, path)
 
-    def _find_call(self, stand_in: FxNode, path: str, earlier: list[FxNode]) -> _TracedCall:
+    def find_call(self, stand_in: FxNode, path: str, earlier: list[FxNode]) -> _TracedCall:
+        """Return the first call that ends with a stand-in, if it can be copied."""
         (start,) = _listed(stand_in, 0)
         position = earlier.index(start)
         nodes = [node for node in earlier[position + 1 :] if node.op != "placeholder"]

@@ -12,6 +12,16 @@ from runner.verify.runtime.runner import ForwardRunner
 
 
 @dataclass(frozen=True, slots=True)
+class OperationCounts:
+    """How often each operation ran, by its name and attributes."""
+
+    required: Counter[str]
+    """Operations that compute something from an input or a weight."""
+    all: Counter[str]
+    """`required`, and those on constants or on empty tensors alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
     """Shapes, dtypes and strides of a component's own inputs."""
 
@@ -19,8 +29,8 @@ class Contract:
     strides: tuple[tuple[int, ...], ...]
     argument_count: int
     """Number of arguments, including those that are no tensors."""
-    operations: Counter[str] | None = None
-    """Operations that it ran on them, with attributes, without moves and constants."""
+    operations: OperationCounts | None = None
+    """Operations that it ran on them, without copies."""
     weights: frozenset[tuple[str, TensorMeta]] = frozenset()
     """Name, shape and dtype of each weight."""
     plain_arguments: tuple[str, ...] = ()
@@ -39,7 +49,7 @@ class SelfTests:
     reused: set[str] = field(default_factory=set)
     """Components whose run in a parent was their self-test."""
 
-    def note_operations(self, component: str, operations: Counter[str]) -> None:
+    def note_operations(self, component: str, operations: OperationCounts) -> None:
         """Add to a component's contract the operations that it runs on its own inputs."""
         self.contracts[component] = replace(self.contracts[component], operations=operations)
 

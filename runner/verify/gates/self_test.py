@@ -16,7 +16,7 @@ from torch import nn
 from runner.quantities import pluralize
 from runner.tree.document import Node
 from runner.verify.findings import Findings
-from runner.verify.gates.context import Context, Contract
+from runner.verify.gates.context import Context, Contract, OperationCounts
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
@@ -240,15 +240,16 @@ def weight_metas(model: nn.Module) -> frozenset[tuple[str, TensorMeta]]:
     return frozenset((name, meta_of(tensor)) for name, tensor in weights_of(model).items())
 
 
-def count_operations(events: list[Event], constants: bool = False) -> Counter[str]:
-    """Count operations by name and attributes.
-
-    Copies and constants are left out, which depend on strides and versions.
-    """
-    return Counter(
-        f"{e.operation.name}({', '.join(e.operation.attributes)})"
+def count_operations(events: list[Event]) -> OperationCounts:
+    """Count operations by name and attributes, without copies, which depend on strides."""
+    names = [
+        (f"{e.operation.name}({', '.join(e.operation.attributes)})", e.constant)
         for e in events
-        if (constants or not e.constant) and e.operation.name != "copy"
+        if e.operation.name != "copy"
+    ]
+    return OperationCounts(
+        required=Counter(name for name, constant in names if not constant),
+        all=Counter(name for name, _ in names),
     )
 
 
@@ -272,18 +273,13 @@ def operations_fault(
         return f"is called with {given} {place}, get_inputs() gives {own_given}"
     if contract.operations is None or not has_same_inputs:
         return None
-    call_events = events[slice(*call.event_span)]
-    # Where a constant reaches it as an input, the operations on it are constant too.
-    counts = [
-        count_operations(call_events),
-        count_operations(call_events, constants=True),
-        contract.operations,
-    ]
+    here, own = count_operations(events[slice(*call.event_span)]), contract.operations
     if by_name:
-        counts = [_drop_attributes(operations) for operations in counts]
-    here, all_here, own = counts
-    if own - all_here or here - own:
-        return f"runs {_format_operations(here)} {place}, {_format_operations(own)} by itself"
+        here, own = _drop_attributes(here), _drop_attributes(own)
+    # An operation whose inputs are constant or empty at one of the two places is constant there.
+    if own.required - here.all or here.required - own.all:
+        operations = [_format_operations(counts.required) for counts in (here, own)]
+        return f"runs {operations[0]} {place}, {operations[1]} by itself"
     return None
 
 
@@ -296,11 +292,12 @@ def weights_fault(
     return None
 
 
-def _drop_attributes(operations: Counter[str]) -> Counter[str]:
-    names: Counter[str] = Counter()
-    for operation, count in operations.items():
-        names[operation.partition("(")[0]] += count
-    return names
+def _drop_attributes(counts: OperationCounts) -> OperationCounts:
+    required, all_ = (
+        Counter(operation.partition("(")[0] for operation in operations.elements())
+        for operations in (counts.required, counts.all)
+    )
+    return OperationCounts(required, all_)
 
 
 def _format_operations(operations: Counter[str]) -> str:
