@@ -6,9 +6,9 @@ files; each solution runs in a confined process of its own.
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -231,42 +231,30 @@ class _Work:
         def draw() -> Any:
             return tuple(module.get_inputs()), {}
 
-        judge.program.build()
-        judge.program.load_weights(weights)
-        measures: dict[str, Any] = {}
-        with self._start_component(component, weights, compiled=False) as eager:
-            measures["speed"] = measure_pairs(eager, judge.program, draw, allowed=judge.allowed)
-            if self.request.compiled:
-                speed, failure = self._measure_compiled(
-                    lambda: self._start_component(component, weights, compiled=True),
-                    lambda compiled: measure_pairs(eager, compiled, draw, allowed=100.0),
-                )
-                measures |= {"compiled": speed, "compiled_failure": failure}
+        file = self.request.directory / component
+        eager = ProgramFile(file, "Model", get_arguments(module), training=self.training)
+
+        def measure(after: ProgramFile, allowed: float) -> Speed:
+            return measure_pairs(
+                lambda: self.server.start_with_weights(eager, weights),
+                lambda: self.server.start_with_weights(after, weights),
+                draw,
+                allowed=allowed,
+            )
+
+        measures: dict[str, Any] = {"speed": measure(judge.program.file, judge.allowed)}
+        if self.request.compiled:
+            speed, failure = self._measure_compiled(
+                lambda: measure(replace(eager, compiled=True), 100.0)
+            )
+            measures |= {"compiled": speed, "compiled_failure": failure}
         return measures
 
-    def _measure_compiled(
-        self, start: Callable[[], Any], measure: Callable[[Any], Speed]
-    ) -> tuple[Speed | None, str | None]:
+    def _measure_compiled(self, measure: Callable[[], Speed]) -> tuple[Speed | None, str | None]:
         try:
-            with start() as program:
-                return measure(program), None
+            return measure(), None
         except (ProgramError, WrongOutput) as error:
             return None, str(error)
-
-    @contextmanager
-    def _start_component(self, component: str, weights: Any, *, compiled: bool) -> Iterator[Any]:
-        arguments = get_arguments(self.builder.load_component(component))
-        file = ProgramFile(
-            self.request.directory / component,
-            "Model",
-            arguments,
-            training=self.training,
-            compiled=compiled,
-        )
-        with self.server.start(file) as program:
-            program.build()
-            program.load_weights(weights)
-            yield program
 
     def evaluate_model(
         self, right: Sequence[Solution], evaluations: list[SolutionEvaluation], folder: Path
@@ -284,31 +272,30 @@ class _Work:
         )
         self.draws.clear()
         self.announce("the original beside its parts")
-        with judge.open(right, measured=self._has_time(2 * judge.measuring_s)):
-            comparisons: list[ModelComparison] = []
-            speeds: dict[str, Speed | None] = {}
-            for solution in right:
-                self.announce(f"the model with {solution.name}")
-                comparison, speeds[solution.name], text = judge.evaluate(
-                    [solution],
-                    beside_control=True,
-                    measured=self._has_time(2 * judge.measuring_s),
-                )
-                comparisons.append(comparison)
-            if len(right) == 1:
-                comparisons.clear()
-            self.announce("the model with all right solutions")
-            comparison, speed, text = judge.evaluate(
-                right, beside_control=False, measured=self._has_time(judge.measuring_s)
+        if self._has_time(2 * judge.measuring_s):
+            judge.measure_control(right)
+        comparisons: list[ModelComparison] = []
+        speeds: dict[str, Speed | None] = {}
+        for solution in right:
+            self.announce(f"the model with {solution.name}")
+            comparison, speeds[solution.name], text = judge.evaluate(
+                [solution],
+                beside_control=True,
+                measured=self._has_time(2 * judge.measuring_s),
             )
             comparisons.append(comparison)
-            compiled: tuple[Speed | None, str | None] = (None, None)
-            if self.request.compiled and self._has_time(2 * judge.measuring_s):
-                self.announce("the original compiled")
-                compiled = self._measure_compiled(
-                    lambda: judge.start_original(compiled=True), judge.measure_compiled
-                )
-            self.forward_s += judge.forward_s
+        if len(right) == 1:
+            comparisons.clear()
+        self.announce("the model with all right solutions")
+        comparison, speed, text = judge.evaluate(
+            right, beside_control=False, measured=self._has_time(judge.measuring_s)
+        )
+        comparisons.append(comparison)
+        compiled: tuple[Speed | None, str | None] = (None, None)
+        if self.request.compiled and self._has_time(2 * judge.measuring_s):
+            self.announce("the original compiled")
+            compiled = self._measure_compiled(judge.measure_compiled)
+        self.forward_s += judge.forward_s
         finished = [_complete(e, speeds.get(e.name), judge.control_s) for e in evaluations]
         model = ModelEvaluation(
             comparisons=comparisons,

@@ -1,9 +1,9 @@
 """Judges and measures the whole model with solutions in it, beside the original."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,7 @@ class ModelJudge:
         self._builder, self._problem, self._server = builder, problem, server
         self._folder, self._places = folder, places
         self._training = builder.tree.metadata.mode == "train"
-        self._original: ConfinedProgram | None = None
-        self._control: ConfinedProgram | None = None
+        self._control: ProgramFile | None = None
         """The model of parts with the components' own code. It may be faster or slower than the
         author's by itself, so a single solution is measured against it."""
         self.parts: Speed | None = None
@@ -99,41 +98,35 @@ class ModelJudge:
             draw.inputs, draw.weights, own_weights, draw.seed, eager, exact, inputs_after
         )
 
-    @contextmanager
-    def open(self, solutions: Sequence[Solution], *, measured: bool) -> Iterator[None]:
-        """Keep the original, and the control for these solutions, running in the body.
+    def measure_control(self, solutions: Sequence[Solution]) -> None:
+        """Measure the control for these solutions beside the original."""
+        control = self._write_file(self._write(solutions, inserted=()))
+        try:
+            with self._server.start(control) as program:
+                error = self._compare(program)
+            if error.reason is None:
+                self.parts = self._measure(self._original, control)
+                self._control = control
+                self.control_s = min(self.parts.after_s)
+        except (ProgramError, WrongOutput):
+            pass  # The original is the measure then.
 
-        `measured`: whether there is time to measure them; they are not needed otherwise.
-        """
-        with ExitStack() as stack:
-            if measured:
-                self._original = stack.enter_context(self.start_original(compiled=False))
-                try:
-                    text = self._write(solutions, inserted=())
-                    control = stack.enter_context(self._start_written(text))
-                    if self._compare(control).reason is None:
-                        self.parts = self._measure(self._original, control)
-                        self._control = control
-                        self.control_s = min(self.parts.after_s)
-                except (ProgramError, WrongOutput):
-                    pass  # The original is the measure then.
-            yield
-
-    @contextmanager
-    def start_original(self, *, compiled: bool) -> Iterator[ConfinedProgram]:
-        """Start the original, with the weights of the last sample."""
-        problem, sample = self._problem, self._samples[-1]
-        file = ProgramFile(
+    @property
+    def _original(self) -> ProgramFile:
+        problem = self._problem
+        return ProgramFile(
             self._builder.directory / "original.py",
             "Model",
             problem.init_kwargs or problem.init_args,
             training=self._training,
-            compiled=compiled,
         )
-        with self._server.start(file) as program:
-            program.build(sample.seed)  # Tensors that are no weights are drawn as here.
-            program.load_weights(sample.own_weights)
-            yield program
+
+    def _start(self, file: ProgramFile) -> AbstractContextManager[ConfinedProgram]:
+        """Start a model with the weights of the last sample."""
+        sample = self._samples[-1]
+        weights = sample.weights if file.class_name == CLASS else sample.own_weights
+        # Tensors that are no weights are drawn as here.
+        return self._server.start_with_weights(file, weights, sample.seed)
 
     def evaluate(
         self, solutions: Sequence[Solution], *, beside_control: bool, measured: bool
@@ -146,11 +139,12 @@ class ModelJudge:
         speed, text = None, None
         try:
             text = self._write(solutions, solutions)
-            with self._start_written(text) as program:
+            file = self._write_file(text)
+            with self._server.start(file) as program:
                 error = self._compare(program)
+            if error.reason is None and measured:
                 before = self._control if beside_control and self._control else self._original
-                if error.reason is None and before is not None and measured:
-                    speed = self._measure(before, program)
+                speed = self._measure(before, file)
         except ProgramError as failure:
             reason = f"the model with it: {failure}"
             return ModelComparison(solutions=names, judgement="broken", reason=reason), None, text
@@ -173,14 +167,12 @@ class ModelJudge:
         places = self._builder.select_places(self._places, refactored)
         return write_model(self._builder, inserted, places, refactored)
 
-    def _start_written(self, text: str) -> AbstractContextManager[ConfinedProgram]:
+    def _write_file(self, text: str) -> ProgramFile:
         self._count += 1
         path = self._folder / f"model_{self._count}.py"
         path.write_text(text, encoding="utf-8")
         arguments = self._problem.init_kwargs or self._problem.init_args
-        return self._server.start(
-            ProgramFile(path, CLASS, arguments, training=self._training, is_solution=True)
-        )
+        return ProgramFile(path, CLASS, arguments, training=self._training, is_solution=True)
 
     def _compare(self, program: ConfinedProgram) -> OutputError:
         """Return the largest error over the draws."""
@@ -209,22 +201,25 @@ class ModelJudge:
             return OutputError(reason="changes its inputs otherwise than the original")
         return error
 
-    def _measure(self, before: ConfinedProgram, after: ConfinedProgram) -> Speed:
+    def _measure(
+        self, before: ProgramFile, after: ProgramFile, allowed: float | None = None
+    ) -> Speed:
         started = time.monotonic()
         speed = measure_pairs(
-            before, after, self._draw_inputs, allowed=self._allowed, enough_s=MODEL_ENOUGH_S
+            lambda: self._start(before),
+            lambda: self._start(after),
+            self._draw_inputs,
+            allowed=allowed or self._allowed,
+            enough_s=MODEL_ENOUGH_S,
         )
         self.measuring_s = time.monotonic() - started
-        if before is (self._control or self._original):
+        if before == (self._control or self._original):
             self.control_s = min([*speed.before_s, *filter(None, [self.control_s])])
         return speed
 
-    def measure_compiled(self, program: ConfinedProgram) -> Speed:
+    def measure_compiled(self) -> Speed:
         """Return the speed of the compiled original, whose outputs nobody has judged."""
-        assert self._original is not None
-        return measure_pairs(
-            self._original, program, self._draw_inputs, allowed=1e4, enough_s=MODEL_ENOUGH_S
-        )
+        return self._measure(self._original, replace(self._original, compiled=True), allowed=1e4)
 
     def _draw_inputs(self) -> Inputs:
         seed_generators(secret_seed())

@@ -117,6 +117,16 @@ class ProgramServer:
             own_end.close()
             shutil.rmtree(folder, ignore_errors=True)
 
+    @contextmanager
+    def start_with_weights(
+        self, file: ProgramFile, weights: Mapping[str, torch.Tensor], seed: int | None = None
+    ) -> Iterator["ConfinedProgram"]:
+        """Start a program, build its model from a seed, and give it weights."""
+        with self.start(file) as program:
+            program.build(seed)
+            program.load_weights(weights)
+            yield program
+
 
 class ConfinedProgram:
     """A file that runs in a process of its own."""

@@ -4,6 +4,10 @@ A program gets a batch of inputs that it has never had, a cache without them, an
 start; the time ends when its answer is here. If a program takes longer than the other to receive
 the inputs, or to deliver the outputs, that is added: it would work there instead. Its outputs are
 compared for the very inputs that were timed.
+
+Where in memory a process has its weights and code makes it faster or slower by some percent, for
+as long as it lives. So both programs are started anew several times, and the limits of a speed-up
+come from how these rounds differ.
 """
 
 import math
@@ -11,6 +15,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,23 +24,30 @@ from runner.store.evaluation import Speed
 from runner.verify.gates.compare import STEP, Tolerance, compare
 from runner.verify.runtime.output_leaves import tensors
 
-FEWEST_PAIRS = 6
-MOST_PAIRS = 31
-FEWEST_CALLS = 2 * (FEWEST_PAIRS + 2)
+ROUNDS = 4
+"""Number of times that both programs are started anew."""
+_STUDENTS_T = 3.182
+"""Student's t for 95% confidence with ROUNDS - 1 degrees of freedom."""
+FEWEST_CALLS = 2 * (2 * ROUNDS + 1)
 """Calls of two slow programs that are measured beside each other."""
 ENOUGH_S = 2.0
-"""Measuring ends after FEWEST_PAIRS pairs that took this time together."""
+"""Seconds after which all rounds together end, if each has FEWEST_PAIRS pairs."""
+FEWEST_PAIRS = 2
+MOST_PAIRS = 8
+"""Most pairs of a round."""
 BATCH_S = 0.01
 """A batch has as many calls as the slower program makes in about this time."""
 MOST_CALLS = 32
 MOST_BATCH_BYTES = 128 << 20
-WARM_UP_PAIRS = 2
 SLOW_S = 1.0
-"""A call that takes this long is warm after the first one, and gets no warm-up pairs."""
+"""A call that takes this long is warm after the first one; a round of such calls has one pair."""
 _SLACK = 16.0
 """Factor of the tolerance for timed calls: they show other work, and not another order of sums."""
 _EXCESS_SHARE = 0.25
 """Part of the other program's time from which on slower receiving or delivering is added."""
+
+Start = Callable[[], AbstractContextManager[ConfinedProgram]]
+"""Starts a program, and gives it its weights."""
 
 
 class WrongOutput(Exception):
@@ -52,14 +64,14 @@ class _Times:
 
 
 def measure_pairs(
-    before: ConfinedProgram,
-    after: ConfinedProgram,
+    start_before: Start,
+    start_after: Start,
     draw_inputs: Callable[[], Inputs],
     *,
     allowed: float,
     enough_s: float = ENOUGH_S,
 ) -> Speed:
-    """Return the times of two programs, which have their weights.
+    """Return the times of two programs.
 
     `allowed`: the difference in tolerances that their outputs may have.
 
@@ -67,57 +79,90 @@ def measure_pairs(
         ProgramError: a program ended or raised an error.
         WrongOutput: the second program's outputs differ from the first one's.
     """
-    call_s = max(_time_call(program, draw_inputs) for program in (before, after))
-    calls = _count_calls(call_s, draw_inputs)
-    warm_up_pairs = 0 if call_s > SLOW_S else WARM_UP_PAIRS
-    busy_s, waiting_s = (before.busy_s + after.busy_s), (before.waiting_s + after.waiting_s)
     times = _Times(), _Times()
-    factor = allowed * _SLACK
-    tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
-    started = time.monotonic()
-    for pair in range(warm_up_pairs + MOST_PAIRS):
-        batch = [draw_inputs() for _ in range(calls)]
-        chosen = [secrets.randbelow(calls)]  # The programs learn it when the batch has run.
-        outputs: dict[int, list[Any]] = {}
-        order = [0, 1] if secrets.randbelow(2) else [1, 0]
-        seed = secrets.randbelow(1 << 30)
-        for index in order:
-            program, record = (before, after)[index], times[index]
-            record.place_s.append(program.place(batch))
-            record.run_s.append(program.run_batch(seed))
-            outputs[index], deliver_s = program.deliver(chosen)
-            record.deliver_s.append(deliver_s)
-        difference = compare(outputs[0], outputs[1], tolerances)
-        if difference.reason:
-            raise WrongOutput(f"{difference.reason} (while it was measured, on new inputs)")
-        if pair == warm_up_pairs - 1:
-            times, started = (_Times(), _Times()), time.monotonic()
-        elif pair >= warm_up_pairs + FEWEST_PAIRS - 1 and time.monotonic() - started > enough_s:
-            break
+    pairs_of_rounds: list[int] = []
+    call_s, calls, busy_s, waiting_s = 0.0, 0, 0.0, 0.0
+    for _ in range(ROUNDS):
+        with start_before() as before, start_after() as after:
+            programs = before, after
+            is_warm = False
+            if not calls:
+                call_s = max(_time_call(program, draw_inputs) for program in programs)
+                calls, is_warm = _count_calls(call_s, draw_inputs), call_s > SLOW_S
+            if not is_warm:
+                _run_pair(programs, draw_inputs, calls, allowed)
+            started, pairs = time.monotonic(), 0
+            while pairs < (1 if call_s > SLOW_S else FEWEST_PAIRS) or (
+                pairs < MOST_PAIRS and time.monotonic() - started < enough_s / ROUNDS
+            ):
+                for record, seconds in zip(
+                    times, _run_pair(programs, draw_inputs, calls, allowed), strict=True
+                ):
+                    record.place_s.append(seconds[0])
+                    record.run_s.append(seconds[1])
+                    record.deliver_s.append(seconds[2])
+                pairs += 1
+            pairs_of_rounds.append(pairs)
+            busy_s += before.busy_s + after.busy_s
+            waiting_s += before.waiting_s + after.waiting_s
     excess = _find_excess(*times)
     before_s = [seconds / calls for seconds in times[0].run_s]
     after_s = [(seconds + excess) / calls for seconds in times[1].run_s]
-    speed = summarize_pairs(before_s, after_s, calls)
-    busy_s = before.busy_s + after.busy_s - busy_s
-    waiting_s = before.waiting_s + after.waiting_s - waiting_s
+    speed = summarize_pairs(before_s, after_s, pairs_of_rounds, calls)
     if not busy_s:
         return speed
     return speed.model_copy(update={"waiting": _round(waiting_s / (busy_s + waiting_s))})
 
 
-def summarize_pairs(before_s: Sequence[float], after_s: Sequence[float], calls: int) -> Speed:
-    """Return the medians, and the limits of the quotients' median with 95% confidence."""
-    quotients = sorted(b / a for b, a in zip(before_s, after_s, strict=True))
-    rank = _confidence_rank(len(quotients))
+def _run_pair(
+    programs: tuple[ConfinedProgram, ConfinedProgram],
+    draw_inputs: Callable[[], Inputs],
+    calls: int,
+    allowed: float,
+) -> list[tuple[float, float, float]]:
+    """Let both programs run on one batch; return their seconds to receive, to run, to deliver."""
+    batch = [draw_inputs() for _ in range(calls)]
+    chosen = [secrets.randbelow(calls)]  # The programs learn it when the batch has run.
+    seed = secrets.randbelow(1 << 30)
+    seconds: dict[int, tuple[float, float, float]] = {}
+    outputs: dict[int, list[Any]] = {}
+    for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
+        program = programs[index]
+        place_s, run_s = program.place(batch), program.run_batch(seed)
+        outputs[index], deliver_s = program.deliver(chosen)
+        seconds[index] = place_s, run_s, deliver_s
+    factor = allowed * _SLACK
+    tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
+    difference = compare(outputs[0], outputs[1], tolerances)
+    if difference.reason:
+        raise WrongOutput(f"{difference.reason} (while it was measured, on new inputs)")
+    return [seconds[0], seconds[1]]
+
+
+def summarize_pairs(
+    before_s: Sequence[float], after_s: Sequence[float], pairs_of_rounds: Sequence[int], calls: int
+) -> Speed:
+    """Return the speed-up with its limits at 95% confidence, as the rounds differ from each other.
+
+    `pairs_of_rounds`: number of pairs in each of the ROUNDS rounds.
+    """
+    quotients = [b / a for b, a in zip(before_s, after_s, strict=True)]
+    logarithms, first = list[float](), 0
+    for pairs in pairs_of_rounds:
+        logarithms.append(math.log(statistics.median(quotients[first : first + pairs])))
+        first += pairs
+    middle = statistics.fmean(logarithms)
+    half = _STUDENTS_T * statistics.stdev(logarithms) / math.sqrt(len(logarithms))
     return Speed(
         before_s=[_round(seconds) for seconds in before_s],
         after_s=[_round(seconds) for seconds in after_s],
+        pairs_of_rounds=list(pairs_of_rounds),
         calls=calls,
         before_median_s=_round(statistics.median(before_s)),
         after_median_s=_round(statistics.median(after_s)),
-        speedup=_round(statistics.median(quotients)),
-        lowest=_round(quotients[rank]),
-        highest=_round(quotients[-1 - rank]),
+        speedup=_round(math.exp(middle)),
+        lowest=_round(math.exp(middle - half)),
+        highest=_round(math.exp(middle + half)),
     )
 
 
@@ -150,13 +195,9 @@ def _find_excess(before: _Times, after: _Times) -> float:
 
 
 def _time_call(program: ConfinedProgram, draw_inputs: Callable[[], Inputs]) -> float:
-    """Return the seconds of a call once the program is warm."""
+    """Return the seconds of a call after the first one, which may compile."""
     inputs = draw_inputs()
-    program.place([inputs])
-    program.run_batch(0)  # The first call may compile.
-    program.place([inputs])
-    seconds = program.run_batch(0)
-    if seconds < SLOW_S:
+    for _ in range(2):
         program.place([inputs])
         seconds = program.run_batch(0)
     return seconds

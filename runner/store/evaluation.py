@@ -45,14 +45,16 @@ class Speed(Document):
     """Seconds of one call before the change, one number for each pair."""
     after_s: list[float]
     """Seconds of one call after it."""
+    pairs_of_rounds: list[int]
+    """Number of pairs in each round; both programs were started anew for it."""
     calls: int
     """Calls of each program in one pair; a time is their mean."""
     before_median_s: float
     after_median_s: float
     speedup: float
-    """Median of the pairs' quotients; above 1 is faster."""
+    """Geometric mean of the rounds' medians of quotients; above 1 is faster."""
     lowest: float
-    """Lower limit of the speed-up: the median lies above it with 95% confidence."""
+    """Lower limit of the speed-up at 95% confidence, as the rounds differ from each other."""
     highest: float
     """Upper limit of the speed-up."""
     waiting: float | None = None
@@ -61,7 +63,7 @@ class Speed(Document):
 
     @property
     def is_noise(self) -> bool:
-        """Whether the pairs do not show which of the two is faster."""
+        """Whether the rounds do not show which of the two is faster."""
         return self.lowest <= 1 <= self.highest
 
 

@@ -1,21 +1,30 @@
-"""Statistics of pairs: medians, limits, noise."""
+"""Speed-ups from pairs in several rounds: limits, noise."""
 
 from runner.evaluate.speed import summarize_pairs
 
+ROUNDS = [2, 2, 1, 1]
+
 
 def test_a_steady_difference_is_no_noise() -> None:
-    speed = summarize_pairs([2.0, 2.1, 1.9, 2.0, 2.2, 2.0], [1.0, 1.0, 1.1, 1.0, 0.9, 1.0], 4)
-    assert speed.speedup == 2.0
+    after = [1.0, 1.0, 1.1, 1.0, 0.95, 1.0]
+    speed = summarize_pairs([2.0, 2.1, 1.9, 2.0, 2.0, 2.0], after, ROUNDS, 4)
+    assert 1.9 < speed.speedup < 2.1
     assert not speed.is_noise
     assert speed.lowest > 1.7
 
 
-def test_one_slow_pair_does_not_move_the_median() -> None:
-    speed = summarize_pairs([1.0] * 9 + [50.0], [1.0] * 10, 1)
+def test_one_slow_pair_does_not_move_the_speed_up() -> None:
+    speed = summarize_pairs([1.0] * 9 + [50.0] + [1.0] * 2, [1.0] * 12, [3, 3, 3, 3], 1)
     assert speed.speedup == 1.0
     assert speed.is_noise
 
 
+def test_a_difference_that_one_round_shows_is_noise() -> None:
+    before = [1.2] * 8 + [1.0] * 24
+    speed = summarize_pairs(before, [1.0] * 32, [8, 8, 8, 8], 1)
+    assert speed.is_noise
+
+
 def test_a_difference_that_changes_its_sign_is_noise() -> None:
-    speed = summarize_pairs([1.0, 2.0, 1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0, 2.0, 1.0], 1)
+    speed = summarize_pairs([1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0], [1, 1, 1, 1], 1)
     assert speed.is_noise

@@ -58,7 +58,7 @@ function rangeOf(speeds) {
 
 const quotients = (speed) => speed.before_s.map((before, n) => before / speed.after_s[n]);
 
-// One dot for each pair, the limits of the speed-up as a bar, the median as a stroke; the line in the middle is equal speed.
+// One dot for each pair, the limits of the speed-up as a bar, the speed-up as a stroke; the line in the middle is equal speed.
 function pairDots(speed, range) {
   if (!speed) return "";
   const place = (x) => `${(50 + 50 * Math.max(-1, Math.min(1, Math.log(x) / Math.log(range)))).toFixed(1)}%`;
