@@ -14,7 +14,7 @@ import io
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from runner.graph.tracing.repeated_layers import RepeatedLayers, RepetitionError
 from runner.problems.fake_execution import FakeTensors, move_model
 from runner.problems.simulated_device import simulated_device
 from runner.torch_internals import (
+    FakeTensor,
     OpOverload,
     mixes_devices,
     tree_flatten,
@@ -55,19 +56,46 @@ _DEVICE_LAYOUT_OPERATORS = {"scaled_dot_product_attention"}
 """Operators whose result has another memory order on a CPU than on other devices."""
 
 
+@dataclass(frozen=True, slots=True)
+class UntracedCopy:
+    """A copy of a problem on fake tensors from before it was traced."""
+
+    problem: BuiltProblem
+    fake: FakeTensors
+
+
+def copy_untraced(built: BuiltProblem) -> UntracedCopy | None:
+    """Return a copy of a problem that is on fake tensors; None if it cannot be copied.
+
+    To copy a model takes a tenth of the time of building it.
+    """
+    fake = FakeTensors()
+    try:
+        model = fake.copy_model(built.model)
+        args, kwargs = tree_map_only(FakeTensor, fake.copy_tensor, (built.args, built.kwargs))
+    except MemoryError:
+        raise
+    except Exception:  # An object of the author's, such as a lock, may refuse to be copied.
+        return None
+    return UntracedCopy(replace(built, model=model, args=args, kwargs=kwargs), fake)
+
+
 def note_placement(
-    built: BuiltProblem, traced: TracedProgram, build: Callable[[FakeTensors], BuiltProblem] | None
+    built: BuiltProblem,
+    traced: TracedProgram,
+    build: Callable[[FakeTensors], BuiltProblem] | None,
+    untraced: UntracedCopy | None = None,
 ) -> None:
     """Give each node of an exported program its value on a device, where that could differ.
 
     If the values cannot be found out, or the forward does not run on a device, add a note to the
-    trace.
+    trace. `build`: builds the problem again, where `untraced` is missing or does not do.
     """
     file = built.loaded.problem.path
     may_differ = _moves_tensors(traced) or traced.queries_device or _may_query_device(file)
     if not may_differ and not _has_device_layouts(traced):
         return
-    if _record_on_device(built, traced, build):
+    if _record_on_device(built, traced, build, untraced):
         return
     try:
         try:
@@ -103,14 +131,18 @@ def _trace_on_device(
     forget_last_trace()
     # The author's prints already came out at the first trace.
     with without_guards(), contextlib.redirect_stdout(io.StringIO()):
-        device_problem = _on_device(built, build, FakeTensors())
+        fake = FakeTensors()
+        device_problem = _move_to_device(built, _build_again(built, build, fake), fake)
         traced = export(device_problem)
     _check_layers(built, device_problem)
     return traced
 
 
 def _record_on_device(
-    built: BuiltProblem, traced: TracedProgram, build: Callable[[FakeTensors], BuiltProblem] | None
+    built: BuiltProblem,
+    traced: TracedProgram,
+    build: Callable[[FakeTensors], BuiltProblem] | None,
+    untraced: UntracedCopy | None,
 ) -> bool:
     """Store on each node its value on the device, from the operators that the forward calls there.
 
@@ -119,10 +151,11 @@ def _record_on_device(
     """
     if any(isinstance(_attribute(n), GraphModule) for n in traced.graph.find_nodes(op="get_attr")):
         return False
-    fake = FakeTensors()
+    fake = untraced.fake if untraced else FakeTensors()
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            device_problem = _on_device(built, build, fake)
+            copied = untraced.problem if untraced else _build_again(built, build, fake)
+            device_problem = _move_to_device(built, copied, fake)
             with restore_attributes(device_problem.model):
                 recording = record_operators(device_problem, fake, traced, _MAY_BE_ABSENT_HERE)
         _check_layers(built, device_problem)
@@ -175,18 +208,23 @@ def _attribute(node: FxNode) -> Any:
     return functools.reduce(getattr, str(node.target).split("."), node.graph.owning_module)
 
 
-def _on_device(
+def _build_again(
     built: BuiltProblem,
     build: Callable[[FakeTensors], BuiltProblem] | None,
     fake: FakeTensors,
 ) -> BuiltProblem:
-    """Return the problem with its model and inputs moved to the simulated device.
+    """Return the problem on fake tensors, with nothing that remains of the first trace.
 
-    `build` builds them again, so that nothing of the first trace remains. Without it the model is
-    copied, since only real numbers could build it.
+    Without `build` the model is copied, since only real numbers could build it.
     """
+    return build(fake) if build else replace(built, model=fake.copy_model(built.model))
+
+
+def _move_to_device(
+    built: BuiltProblem, device_problem: BuiltProblem, fake: FakeTensors
+) -> BuiltProblem:
+    """Return a copy of the problem with its model and inputs moved to the simulated device."""
     device = simulated_device()
-    device_problem = build(fake) if build else replace(built, model=fake.copy_model(built.model))
     move_model(device_problem.model, fake, device)
     with fake:
         args, kwargs = tree_map(
@@ -340,7 +378,8 @@ def _reads_same_value(
 
 
 def _is_assertion(node: FxNode) -> bool:
-    return _operator(node).startswith("_assert")
+    """Return whether a node gives nothing: an assertion, or a number that only Python reads."""
+    return _operator(node).startswith("_assert") or (_operator(node) == "item" and not node.users)
 
 
 def _is_same_operation(node: FxNode, device_node: FxNode) -> bool:

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import init
 from torch.overrides import TorchFunctionMode
 
-from runner.torch_internals import FakeCopyMode, FakeTensor, FakeTensorMode
+from runner.torch_internals import FakeCopyMode, FakeTensor, FakeTensorMode, without_modes
 
 
 class FakeTensors(FakeTensorMode):
@@ -29,6 +29,14 @@ class FakeTensors(FakeTensorMode):
         """Return a copy of a model, with fake tensors in place of its real ones."""
         with FakeCopyMode(self):  # type: ignore[no-untyped-call]
             return copy.deepcopy(model)
+
+    def copy_tensor(self, tensor: FakeTensor) -> FakeTensor:
+        """Return a copy of a fake tensor of another mode, with its known values."""
+        copied: FakeTensor = self.from_tensor(tensor)
+        if tensor.constant is not None:
+            with without_modes():
+                copied.constant = tensor.constant.clone()
+        return copied
 
 
 class SkipFillMode(TorchFunctionMode):

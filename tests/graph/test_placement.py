@@ -259,3 +259,12 @@ def test_a_program_that_a_recorder_cannot_follow_is_traced_again(
     assert places(graph) == [("ones", "device")]
     monkeypatch.setattr(placement, "export", refuse)
     assert any("not shown to run on a device" in note for note in program(forward).notes)
+
+
+def test_values_that_only_a_library_checks_make_no_other_program(program: Program) -> None:
+    graph = program(
+        "level = torch.tensor(0.9, device=x.device)\n"
+        "return x * torch.distributions.Normal(0, 1).icdf(level)"
+    )
+    assert ("to", "device") in places(graph)
+    assert not any("device" in note for note in graph.notes)

@@ -27,7 +27,7 @@ from runner.graph.ir import (
     Graph,
     Mode,
 )
-from runner.graph.placement import note_placement
+from runner.graph.placement import copy_untraced, note_placement
 from runner.graph.tracing.concrete_trace import restore_attributes, trace, trace_below_autograd
 from runner.graph.tracing.convert import convert
 from runner.graph.tracing.export_trace import (
@@ -186,13 +186,14 @@ def _trace(
         accept_numpy_scalars(),
         accept_grouped_dtypes(),
     ):
+        untraced = copy_untraced(built) if strategy == "fake" else None
         with restore_attributes(built.model):
             traced = tracer(built)
         if built.layers is not None:
             check_repeated_layers(traced, built.layers)
         if tracer is export:
             rebuild = partial(_build, problem, mode) if strategy == "fake" else None
-            note_placement(built, traced, rebuild)
+            note_placement(built, traced, rebuild, untraced)
         if built.layers is not None:
             write_repeated_layers(traced, built.layers)
         return convert(problem, built, traced, strategy, mode)

@@ -6,6 +6,7 @@ The activations of two models never exist at once.
 
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -96,6 +97,21 @@ from runner.verify.runtime.runner import ForwardObservation, Inputs, SharedInput
 
 _MAX_NAMED_FILES = 5
 """Number of files that a remark names."""
+
+
+@dataclass(slots=True)
+class _OriginalRun:
+    """What the original left after one forward."""
+
+    output: object
+    weights: Weights
+    """Emptied once the composed model has them, so that they are freed with it."""
+    weight_table: WeightTable
+    observation: ForwardObservation | None
+    buffers: Weights
+    """Buffers after a forward in training."""
+    changes: dict[int, ChangedInput]
+    """Inputs that the forward changed."""
 
 
 class CompositionGate:
@@ -190,12 +206,11 @@ class CompositionGate:
     ) -> Difference:
         runner, findings = self.runner, self.findings
         inputs = SharedInputs(lambda: self._draw_inputs(problem, trial))
-        expected, weights, weight_table, original_run, buffers, changes = self._run_original(
-            problem, mapping, inputs, trial
-        )
+        original = self._run_original(problem, mapping, inputs, trial)
+        expected, original_run = original.output, original.observation
         if trial == 0:
             self._root.judge_own_inputs(inputs)
-        self._root.judge(expected, weights, weight_table, inputs, trial)
+        self._root.judge(expected, original.weights, original.weight_table, inputs, trial)
         if trial == 0:
             with findings.time_gate("self-test"):
                 waiting = self.steps.self_test_reuse.waiting
@@ -210,16 +225,16 @@ class CompositionGate:
                 trial,
             )
         if original_run:
-            unused_names = frozenset(weight_table.entries) - original_run.weights_used
+            unused_names = frozenset(original.weight_table.entries) - original_run.weights_used
             fault = weight_map_fault(
-                mapping, describe_weights(composed_model), weight_table, unused_names
+                mapping, describe_weights(composed_model), original.weight_table, unused_names
             )
             findings.record_verdict("weights", MODEL, fault)
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
-            transfer_weights(weights, composed_model, mapping)
-        storages = {name: storage_of(tensor) for name, tensor in weights.items()}
-        parameters = parameter_storages(weights)
-        del weights
+            transfer_weights(original.weights, composed_model, mapping)
+        storages = {name: storage_of(tensor) for name, tensor in original.weights.items()}
+        parameters = parameter_storages(original.weights)
+        original.weights = {}
         kernels = self._find_kernels(composed_model) if trial == 0 else {}
         if trial == 0 and runner.standalone:
             files = {path: file for path, (_, file) in kernels.items()}
@@ -232,12 +247,12 @@ class CompositionGate:
         actual, composed_run = self._run_composed(
             composed_model, kernels, parameters, inputs, trial, recording
         )
-        self._judge_inputs(changes, input_watch.find_changes(), trial)
+        self._judge_inputs(original.changes, input_watch.find_changes(), trial)
         del input_watch
         # These kernels have their self-test in this very run.
         self.kernels_not_finite |= reused_kernels & self.tests.not_finite.keys()
         self._judge_weights(kernels)
-        buffer_difference = compare_state(buffers, composed_model, mapping)
+        buffer_difference = compare_state(original.buffers, composed_model, mapping)
         if recording is None:
             del composed_model
         if original_run and composed_run:
@@ -285,9 +300,7 @@ class CompositionGate:
 
     def _run_original(
         self, problem: AnyProblem, mapping: dict[str, str], inputs: SharedInputs, trial: int
-    ) -> tuple[
-        object, Weights, WeightTable, ForwardObservation | None, Weights, dict[int, ChangedInput]
-    ]:
+    ) -> _OriginalRun:
         runner = self.runner
         model = runner.build(f"{ORIGINAL}: Model", problem.build, trial)
         if runner.standalone:
@@ -313,7 +326,7 @@ class CompositionGate:
         self._fingerprints.add(fingerprint(expected))
         if observation:
             self._examine_output(problem, model, inputs, output, expected is output, observation)
-        return expected, weights, weight_table, observation, buffers, changes
+        return _OriginalRun(expected, weights, weight_table, observation, buffers, changes)
 
     def _judge_inputs(
         self, original: dict[int, ChangedInput], composed: dict[int, ChangedInput], trial: int
