@@ -48,7 +48,7 @@ _ON_DEVICE = "on_device"
 """Key of a node's `meta`: the fake tensor that the node gives when the model is on a device."""
 _MOVES = {"to", "_to_copy", "type_as"}
 """Operators that may return their argument on another device."""
-_MAY_BE_ABSENT_HERE = frozenset({*_MOVES, "contiguous"})
+_MAY_BE_ABSENT = frozenset({*_MOVES, "contiguous"})
 """Operators that do nothing to a tensor that already fits, and may then leave no trace."""
 _DETACHES = {"detach", "detach_"}
 _Pairs = list[tuple[FxNode | None, FxNode | None]]
@@ -157,7 +157,7 @@ def _record_on_device(
             copied = untraced.problem if untraced else _build_again(built, build, fake)
             device_problem = _move_to_device(built, copied, fake)
             with restore_attributes(device_problem.model):
-                recording = record_operators(device_problem, fake, traced, _MAY_BE_ABSENT_HERE)
+                recording = record_operators(device_problem, fake, traced, _MAY_BE_ABSENT)
         _check_layers(built, device_problem)
     except (MemoryError, RepetitionError):
         raise
@@ -273,8 +273,9 @@ def _copy_device_values(graph: FxGraph, device_graph: FxGraph) -> bool:
 def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
     """Return the pairs of nodes that are the same in both programs, in program order.
 
-    A move or copy that only the device's program has is paired with None, and so is a `detach` that
-    only one of them has: it returns its argument. Return None if they differ in anything else.
+    A move or copy that only the device's program has is paired with None, and so is a
+    `detach`, and one that only the CPU's program has: it returns its argument. Return None if they
+    differ in anything else.
     """
     queue = [node for node in _nodes(device_graph) if not _is_assertion(node)][::-1]
     pairs: _Pairs = []
@@ -285,7 +286,7 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
     for node in _nodes(graph):
         if _is_assertion(node):
             continue
-        if _operator(node) in _DETACHES and not (queue and _is_same_operation(node, queue[-1])):
+        if _may_be_absent_there(node, queue[-1] if queue else None):
             unpaired[node] = node.all_input_nodes[0]
             pairs.append((node, None))
             continue
@@ -295,7 +296,7 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
         ):
             device_node = queue.pop()
             if _operator(device_node) not in _DETACHES:
-                if previous is None or _operator(device_node) not in _MAY_BE_ABSENT_HERE:
+                if previous is None or _operator(device_node) not in _MAY_BE_ABSENT:
                     return None
                 if not _set_module_stack(device_node, previous, node):
                     return None
@@ -309,6 +310,15 @@ def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
         counterparts[device_node] = previous = node
         pairs.append((node, device_node))
     return None if queue else pairs
+
+
+def _may_be_absent_there(node: FxNode, device_node: FxNode | None) -> bool:
+    """Return whether a node returns its argument on the device, which runs `device_node` next."""
+    if device_node is not None and _is_same_operation(node, device_node):
+        return False
+    if _operator(node) in _MAY_BE_ABSENT:  # Its argument may be what it makes of it here.
+        return device_node is None or _operator(device_node) not in _MAY_BE_ABSENT
+    return _operator(node) in _DETACHES
 
 
 def _set_module_stack(device_node: FxNode, previous: FxNode, following: FxNode) -> bool:

@@ -172,6 +172,17 @@ def test_a_copy_that_only_another_device_makes_is_kept(program: Program, merged:
     assert not [op for op in graph.operations if op.name in copies and op.view]
 
 
+def test_a_copy_that_only_the_cpu_makes_is_kept(program: Program) -> None:
+    graph = program(
+        "image = x.to(x.device).transpose(1, 2).view(2, 8, 4, 4)\n"
+        "return self.conv(image).contiguous()",
+        init="self.conv = nn.Conv2d(8, 8, 3)",
+        inputs="torch.randn(2, 16, 8)",
+    )
+    assert "contiguous" in [op.name for op in graph.operations]
+    assert not graph.notes
+
+
 def test_a_note_names_no_address(program: Program) -> None:
     graph = program(
         "if x.device.type != 'cpu':\n"
