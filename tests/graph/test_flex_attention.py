@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import KDRUN
+from click.testing import CliRunner
 from programs import Write
 
+from runner.cli import cli
 from runner.tree.document import Tree
 
 IMPORTS = """
@@ -76,7 +77,7 @@ def test_it_is_an_attention_and_passes(write: Write, tmp_path: Path) -> None:
     problem = write(FORWARD, init=INIT, classes=IMPORTS, inputs="torch.randn(2, 16, 32)")
     directory = tmp_path / "apart" / "custom" / "problem"
     done = run("decompose", problem.path, "--output", tmp_path / "apart")
-    assert "to the last bit" in done.stdout
+    assert "to the last bit" in done
 
     tree = Tree.read(directory)
     kernels = [node.operation for node in tree.nodes.values() if node.level == "kernel"]
@@ -91,7 +92,7 @@ def test_it_is_an_attention_and_passes(write: Write, tmp_path: Path) -> None:
     run("verify", directory)
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([KDRUN, *arguments], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    return done
+def run(*arguments: str | Path) -> str:
+    done = CliRunner().invoke(cli, [*map(str, arguments)], standalone_mode=False)
+    assert done.exit_code == 0, done.stdout
+    return done.stdout
