@@ -124,6 +124,7 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
     ),
     "OmniASRAudioModel": "input_values=float32[1,1,16000]",
     "OmniASRCTCModel": "input_values=float32[1,1,16000]",
+    "OneFormerModel": "pixel_values=float32[1,3,512,512], task_inputs=float32[1,77]",
     "PeAudioEncoder": "input_values=float32[1,1,16000]",
     "PeAudioModel": "input_ids=int64[1,77]<50368, input_values=float32[1,1,16000]",
     "PeAudioVideoEncoder": (
@@ -188,6 +189,9 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("pixel_values", "torch.randn(1024, 768)"),
         ("grid_thw", "torch.tensor([[1, 32, 32]])"),
         ("merge_sizes", "torch.tensor([1])"),
+    ),
+    "VoxtralRealtimeForConditionalGeneration": (
+        "input_ids=int64[1,128]<131072, input_features=float32[1,128,1024], use_cache=false"
     ),
     "XLNetLMHeadModel": "input_ids=int64[1,128]<32000",
     "XmodModel": (
@@ -292,6 +296,11 @@ REFUSALS: Mapping[str, str] = {
         "its own default configuration has no dropout_rate, which that of the whole model sets"
     ),
     "TimmBackbone": "has no default: the model of timm that it wraps is to be chosen",
+    "GlmImageVQVAE": "has no forward(): GlmImageModel calls its encode() and its decoder",
+    "Qwen3OmniMoeThinkerModel": (
+        "its default text configuration has 28 heads for a width of 2048: heads of 73 numbers, "
+        "which its rotary embedding cannot turn in pairs"
+    ),
     "UVDocModel": "its default backbone gives 128 channels, and its neck takes 768 by default",
     "Step3p7Model": "its default configuration sets no sliding_window, which its masks read",
 }

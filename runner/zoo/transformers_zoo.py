@@ -109,8 +109,8 @@ def _find_called_parameters(model_class: Any, config: Any) -> list[str]:
         if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
     wanted = {p.name for p in named if p.default is p.empty}
-    main = model_class.main_input_name
-    wanted.add(main)
+    main = model_class.main_input_name  # a list for a model with several
+    wanted |= {main} if isinstance(main, str) else {*main}
     reads_images = getattr(config, "vision_config", None) is not None
     if main == "input_ids" and reads_images and not hasattr(config, "image_token_id"):
         wanted.add("pixel_values")  # both sides of a contrastive model, such as CLIP
