@@ -128,7 +128,7 @@ def _is_not_implemented(error: BaseException | None) -> bool:
 def _trace_on_device(
     built: BuiltProblem, build: Callable[[FakeTensors], BuiltProblem] | None
 ) -> TracedProgram:
-    forget_last_trace()
+    forget_last_trace(built.model_recorder.has_made)
     # The author's prints already came out at the first trace.
     with without_guards(), contextlib.redirect_stdout(io.StringIO()):
         fake = FakeTensors()

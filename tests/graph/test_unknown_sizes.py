@@ -16,6 +16,8 @@ return torch.cat([part * (n + 2) for n, part in enumerate(parts)])
 CACHED = """
 from functools import lru_cache
 
+TABLES = {}
+
 @lru_cache
 def table(n):
     return torch.arange(n) * 0.5
@@ -41,5 +43,16 @@ def test_no_trace_reads_what_the_one_before_left_in_a_cache(write: Write) -> Non
     loop = "for layer in self.layers:\n    x = layer(x)\nreturn x + table(4096).view(512, 8)[:4]"
     layers = "self.layers = nn.ModuleList([Layer() for _ in range(8)])"
     graph = capture(write(loop, init=layers, classes=CACHED))
+    assert graph.capture == "fake"
+    assert sum(op.name == "linear" for op in graph.operations) == 8
+
+
+def test_a_table_that_was_made_with_the_model_stays_for_the_next_trace(write: Write) -> None:
+    init = (
+        "TABLES['scale'] = torch.arange(8) * 0.5\n"
+        "self.layers = nn.ModuleList([Layer() for _ in range(8)])"
+    )
+    loop = "for layer in self.layers:\n    x = layer(x)\nreturn x * TABLES['scale']"
+    graph = capture(write(loop, init=init, classes=CACHED))
     assert graph.capture == "fake"
     assert sum(op.name == "linear" for op in graph.operations) == 8

@@ -169,7 +169,7 @@ def _capture_first_layers(problem: Problem, mode: Mode, built: BuiltProblem) -> 
     except Exception as error:  # Traced one by one, the layers tell what there is to tell.
         _LOGGER.debug("each layer is traced: %s", error)
         built.layers = None
-        forget_last_trace()
+        forget_last_trace(built.model_recorder.has_made)
         return None
 
 

@@ -123,7 +123,7 @@ def export(built: BuiltProblem) -> TracedProgram:
             if not _depends_on_numbers(traced.graph):
                 return traced
         built.reads_numbers = True
-        forget_last_trace()
+        forget_last_trace(built.model_recorder.has_made)
     traced = _export(built, reads_numbers=True)
     if any(map(_has_unknown_size, traced.graph.nodes)):
         raise SizeFromWeightsError("the size of a tensor depends on weights")

@@ -119,15 +119,18 @@ def forget_cached_tensors() -> Iterator[None]:
         _clear_function_caches()
         for contents, keys in saved:
             for key, value in [*dict.items(contents)]:
-                if key not in keys and _holds_tensor(value):
+                if key not in keys and next(_held_tensors(value), None) is not None:
                     del contents[key]
         _delete_fakes(contents for contents in _dicts() if id(contents) not in known_ids)
 
 
-def forget_last_trace() -> None:
-    """Clear caches before a forward is traced again: they may hold tensors of the last trace."""
+def forget_last_trace(is_built: Callable[[torch.Tensor], bool]) -> None:
+    """Clear caches before a forward is traced again: they may hold tensors of the last trace.
+
+    `is_built`: whether a tensor was made when the model was built; it stays.
+    """
     _clear_function_caches()
-    _delete_fakes(_dicts())
+    _delete_fakes(_dicts(), is_built)
 
 
 def _clear_function_caches() -> None:
@@ -138,10 +141,12 @@ def _clear_function_caches() -> None:
                 function.cache_clear()
 
 
-def _delete_fakes(dicts: Iterable[dict[Any, Any]]) -> None:
+def _delete_fakes(
+    dicts: Iterable[dict[Any, Any]], stays: Callable[[torch.Tensor], bool] = lambda tensor: False
+) -> None:
     for contents in [*dicts]:
         for key, value in [*dict.items(contents)]:
-            if _holds_tensor(value, FakeTensor):
+            if any(not stays(tensor) for tensor in _held_tensors(value, FakeTensor)):
                 del contents[key]
 
 
@@ -156,12 +161,11 @@ def _dicts() -> Iterator[dict[Any, Any]]:
             yield from (value for value in members if issubclass(type(value), dict))
 
 
-def _holds_tensor(value: object, kind: type[torch.Tensor] = torch.Tensor) -> bool:
+def _held_tensors(value: object, kind: type[torch.Tensor] = torch.Tensor) -> Iterator[torch.Tensor]:
     contents = [*dict.values(value)] if isinstance(value, dict) else value
-    return any(
-        isinstance(item, kind)
-        for item in (contents if isinstance(contents, list | tuple) else [contents])
-    )
+    for item in contents if isinstance(contents, list | tuple) else [contents]:
+        if isinstance(item, kind):
+            yield item
 
 
 def _modules() -> Iterator[ModuleType]:

@@ -153,6 +153,11 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._writers.setdefault(storage, []).append(position)
         self._indexed = len(self.calls)
 
+    def has_made(self, tensor: torch.Tensor) -> bool:
+        """Return whether a recorded call made a tensor, or wrote to it."""
+        self._index()
+        return storage_of(tensor) in self._writers
+
     def recipe(self, tensor: torch.Tensor) -> Recipe | None:
         """Return the operations that make `tensor`.
 
