@@ -11,9 +11,6 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         ("bbox", "torch.rand(1, 128, 8)"),
     ),
     "ClapModel": "input_ids=int64[1,77]<50265, input_features=float32[1,1,1001,64]",
-    "ClvpModelForConditionalGeneration": (
-        "input_ids=int64[1,32]<256, input_features=float32[1,80,128]"
-    ),
     "DacModel": "input_values=float32[1,1,16000]",
     "Blip2QFormerModel": (
         "query_embeds=float32[1,32,768], encoder_hidden_states=float32[1,257,1408]"
@@ -220,6 +217,9 @@ REFUSALS: Mapping[str, str] = {
         "its default configuration sets no image_token_id, without which its forward() fails"
     ),
     "ChameleonModel": "its default configuration sets no vocabulary_map, which it reads",
+    "ClvpModelForConditionalGeneration": (
+        "its default speech encoder knows 256 codes, and its decoder gives 8,194"
+    ),
     "CohereCompassForCausalLM": "its default rope_parameters have no entry full_attention",
     "CohereCompassModel": "its default rope_parameters have no entry full_attention",
     "DbrxForCausalLM": "its default attention configuration has no rope_theta",
