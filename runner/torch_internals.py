@@ -437,6 +437,11 @@ _WITHOUT_GUARD = {
 }
 
 
+def is_settled(size: torch.SymInt) -> bool:
+    """Return whether a size that was a symbol has turned out to be a number."""
+    return size.node.maybe_as_int() is not None
+
+
 def mixes_devices(error: BaseException) -> bool:
     """Return whether an error says that an operation got fake tensors of different devices.
 

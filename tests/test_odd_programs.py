@@ -635,6 +635,7 @@ STRANGERS = (
     "a scripted part",
 )
 """Programs whose directories are judged as strangers' too."""
+assert {*STRANGERS} <= ODD.keys()
 
 
 @pytest.mark.parametrize("what", ODD)

@@ -33,7 +33,7 @@ from runner.evaluate.places import Builder, Place, build_component, get_argument
 from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
 from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 from runner.evaluate.solutions import CLASS, Solution, find_solutions
-from runner.evaluate.speed import WrongOutput, measure_pairs
+from runner.evaluate.speed import BaselineError, NoTimeError, WrongOutput, measure_pairs
 from runner.problems import is_out_of_memory
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import (
@@ -108,7 +108,7 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
         forward_seconds=round(work.forward_s + work.server.forward_s, 3),
         solutions=evaluations,
         model=model,
-        notes=_list_notes(request, evaluations, model, work.unmeasured),
+        notes=_list_notes(request, evaluations, model, work),
     )
     return EvaluationAnswer(evaluation=evaluation, text=text)
 
@@ -126,7 +126,9 @@ class _Work:
     """Time on the monotonic clock after which nothing more is measured in the model."""
     forward_s: float = 0.0
     unmeasured: int = 0
-    """Number of comparisons in the model for which there was no time."""
+    """Number of comparisons for which there was no time."""
+    baseline_failures: list[str] = field(default_factory=list)
+    """Why components or the original could not be measured."""
     failures: dict[str, str] = field(default_factory=dict)
     """Why a solution could not be started, by its component."""
     draws: list[ModelDraw] = field(default_factory=list)
@@ -205,6 +207,8 @@ class _Work:
         if judge is not None and verdict[0] == "right" and self.request.measured:
             try:
                 measures = self._measure_solution(judge)
+            except (BaselineError, NoTimeError) as error:
+                self.note_unmeasured(str(error))
             except (ProgramError, WrongOutput) as error:
                 wrong = isinstance(error, WrongOutput)
                 verdict = ("wrong" if wrong else "broken", str(error))
@@ -240,6 +244,7 @@ class _Work:
                 lambda: self.server.start_with_weights(after, weights),
                 draw,
                 allowed=allowed,
+                deadline=self.deadline,
             )
 
         measures: dict[str, Any] = {"speed": measure(judge.program.file, judge.allowed)}
@@ -253,8 +258,17 @@ class _Work:
     def _measure_compiled(self, measure: Callable[[], Speed]) -> tuple[Speed | None, str | None]:
         try:
             return measure(), None
-        except (ProgramError, WrongOutput) as error:
+        except NoTimeError:
+            self.note_unmeasured("")
+            return None, None
+        except (BaselineError, ProgramError, WrongOutput) as error:
             return None, str(error)
+
+    def note_unmeasured(self, reason: str) -> None:
+        """Note a comparison for which there was no time, or whose first program failed."""
+        self.unmeasured += not reason
+        if reason and reason not in self.baseline_failures:
+            self.baseline_failures.append(reason)
 
     def evaluate_model(
         self, right: Sequence[Solution], evaluations: list[SolutionEvaluation], folder: Path
@@ -269,6 +283,7 @@ class _Work:
             folder,
             self.draws,
             self.places,
+            self.deadline,
         )
         self.draws.clear()
         self.announce("the original beside its parts")
@@ -296,6 +311,8 @@ class _Work:
             self.announce("the original compiled")
             compiled = self._measure_compiled(judge.measure_compiled)
         self.forward_s += judge.forward_s
+        for reason in judge.unmeasured:
+            self.note_unmeasured(reason)
         finished = [_complete(e, speeds.get(e.name), judge.control_s) for e in evaluations]
         model = ModelEvaluation(
             comparisons=comparisons,
@@ -351,15 +368,16 @@ def _list_notes(
     request: EvaluationRequest,
     evaluations: Sequence[SolutionEvaluation],
     model: ModelEvaluation | None,
-    unmeasured: int,
+    work: _Work,
 ) -> list[str]:
     """Return remarks on the decomposition and on the machine that make the numbers say less."""
     notes, directory = list[str](), request.directory
-    if unmeasured:
-        count = f"{unmeasured} comparison{'s' if unmeasured > 1 else ''}"
+    for reason in work.baseline_failures:
+        notes.append(f"A component or the original could not be measured: {reason}.")
+    if work.unmeasured:
+        count = f"{work.unmeasured} comparison{'s' if work.unmeasured > 1 else ''}"
         notes.append(
-            f"{count} of whole models did not fit into --timeout {request.timeout_s:.0f}: raise it "
-            "to measure them."
+            f"{count} did not fit into --timeout {request.timeout_s:.0f}: raise it to measure them."
         )
     try:
         result = ProblemResult.from_directory(directory)

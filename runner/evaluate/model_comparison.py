@@ -26,7 +26,13 @@ from runner.evaluate.program import (
     ProgramServer,
 )
 from runner.evaluate.solutions import CLASS, Solution
-from runner.evaluate.speed import FEWEST_CALLS, WrongOutput, measure_pairs
+from runner.evaluate.speed import (
+    FEWEST_CALLS,
+    BaselineError,
+    NoTimeError,
+    WrongOutput,
+    measure_pairs,
+)
 from runner.evaluate.written_model import write_model
 from runner.problems.loading import seed as seed_generators
 from runner.store.evaluation import ModelComparison, Speed
@@ -34,7 +40,7 @@ from runner.verify.gates.weights import weights_of
 from runner.verify.guard.standalone_runs import secret_seed
 
 MODEL_ENOUGH_S = 4.0
-"""Measuring a model ends after this time."""
+"""Seconds of measured pairs of two models, in all rounds together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,15 @@ class ModelJudge:
         folder: Path,
         draws: Sequence[ModelDraw],
         places: Sequence[Place],
+        deadline: float,
     ) -> None:
-        """`draws`: models, which run and are not needed any more. `places`: all places."""
+        """`draws`: models, which run and are not needed any more. `places`: all places.
+
+        `deadline`: time on the monotonic clock after which nothing is measured.
+        """
+        self._deadline = deadline
+        self.unmeasured: list[str] = []
+        """Why comparisons of models were not measured."""
         self._builder, self._problem, self._server = builder, problem, server
         self._folder, self._places = folder, places
         self._training = builder.tree.metadata.mode == "train"
@@ -108,6 +121,8 @@ class ModelJudge:
                 self.parts = self._measure(self._original, control)
                 self._control = control
                 self.control_s = min(self.parts.after_s)
+        except (BaselineError, NoTimeError) as error:
+            self._note_unmeasured(error)
         except (ProgramError, WrongOutput):
             pass  # The original is the measure then.
 
@@ -125,7 +140,7 @@ class ModelJudge:
         """Start a model with the weights of the last sample."""
         sample = self._samples[-1]
         weights = sample.weights if file.class_name == CLASS else sample.own_weights
-        # Tensors that are no weights are drawn as here.
+        # The seed gives tensors outside of the weights the values that they have in the sample.
         return self._server.start_with_weights(file, weights, sample.seed)
 
     def evaluate(
@@ -144,7 +159,10 @@ class ModelJudge:
                 error = self._compare(program)
             if error.reason is None and measured:
                 before = self._control if beside_control and self._control else self._original
-                speed = self._measure(before, file)
+                try:
+                    speed = self._measure(before, file)
+                except (BaselineError, NoTimeError) as failure:
+                    self._note_unmeasured(failure)
         except ProgramError as failure:
             reason = f"the model with it: {failure}"
             return ModelComparison(solutions=names, judgement="broken", reason=reason), None, text
@@ -210,12 +228,16 @@ class ModelJudge:
             lambda: self._start(after),
             self._draw_inputs,
             allowed=allowed or self._allowed,
+            deadline=self._deadline,
             enough_s=MODEL_ENOUGH_S,
         )
         self.measuring_s = time.monotonic() - started
         if before == (self._control or self._original):
             self.control_s = min([*speed.before_s, *filter(None, [self.control_s])])
         return speed
+
+    def _note_unmeasured(self, error: BaselineError | NoTimeError) -> None:
+        self.unmeasured.append(str(error))
 
     def measure_compiled(self) -> Speed:
         """Return the speed of the compiled original, whose outputs nobody has judged."""

@@ -14,12 +14,12 @@ import math
 import secrets
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.evaluate.program import ConfinedProgram, Inputs
+from runner.evaluate.program import ConfinedProgram, Inputs, ProgramError
 from runner.store.evaluation import Speed
 from runner.verify.gates.compare import STEP, Tolerance, compare
 from runner.verify.runtime.output_leaves import tensors
@@ -31,7 +31,7 @@ _STUDENTS_T = 3.182
 FEWEST_CALLS = 2 * (2 * ROUNDS + 1)
 """Calls of two slow programs that are measured beside each other."""
 ENOUGH_S = 2.0
-"""Seconds after which all rounds together end, if each has FEWEST_PAIRS pairs."""
+"""Seconds of measured pairs in all rounds together, if each has FEWEST_PAIRS pairs."""
 FEWEST_PAIRS = 2
 MOST_PAIRS = 8
 """Most pairs of a round."""
@@ -40,7 +40,7 @@ BATCH_S = 0.01
 MOST_CALLS = 32
 MOST_BATCH_BYTES = 128 << 20
 SLOW_S = 1.0
-"""A call that takes this long is warm after the first one; a round of such calls has one pair."""
+"""For calls that take this long, one warms a process up, and one is measured in each round."""
 _SLACK = 16.0
 """Factor of the tolerance for timed calls: they show other work, and not another order of sums."""
 _EXCESS_SHARE = 0.25
@@ -52,6 +52,14 @@ Start = Callable[[], AbstractContextManager[ConfinedProgram]]
 
 class WrongOutput(Exception):
     """A program gave wrong outputs while it was measured; the message is the fault."""
+
+
+class BaselineError(Exception):
+    """The program that another one is measured beside failed; the message is one line."""
+
+
+class NoTimeError(Exception):
+    """A measurement would end after its deadline."""
 
 
 @dataclass(slots=True)
@@ -69,27 +77,34 @@ def measure_pairs(
     draw_inputs: Callable[[], Inputs],
     *,
     allowed: float,
+    deadline: float,
     enough_s: float = ENOUGH_S,
 ) -> Speed:
     """Return the times of two programs.
 
-    `allowed`: the difference in tolerances that their outputs may have.
+    `allowed`: the difference in tolerances that their outputs may have. `deadline`: on the
+    monotonic clock.
 
     Raises:
-        ProgramError: a program ended or raised an error.
+        BaselineError: the first program ended or raised an error.
+        NoTimeError: the rounds after the first would end too late.
+        ProgramError: the second program ended or raised an error.
         WrongOutput: the second program's outputs differ from the first one's.
     """
     times = _Times(), _Times()
     pairs_of_rounds: list[int] = []
     call_s, calls, busy_s, waiting_s = 0.0, 0, 0.0, 0.0
-    for _ in range(ROUNDS):
-        with start_before() as before, start_after() as after:
-            programs = before, after
-            is_warm = False
-            if not calls:
-                call_s = max(_time_call(program, draw_inputs) for program in programs)
-                calls, is_warm = _count_calls(call_s, draw_inputs), call_s > SLOW_S
-            if not is_warm:
+    for number in range(ROUNDS):
+        round_started = time.monotonic()
+        with ExitStack() as stack:
+            before, after = programs = _start_both(stack, start_before, start_after)
+            if not number:
+                with _blame_baseline():
+                    call_s = _time_call(before, draw_inputs)
+                call_s = max(call_s, _time_call(after, draw_inputs))
+                calls = _count_calls(call_s, draw_inputs)
+            warm_up_pairs = (number > 0) if call_s > SLOW_S else 1 if calls > 1 else 2
+            for _ in range(warm_up_pairs):
                 _run_pair(programs, draw_inputs, calls, allowed)
             started, pairs = time.monotonic(), 0
             while pairs < (1 if call_s > SLOW_S else FEWEST_PAIRS) or (
@@ -105,6 +120,9 @@ def measure_pairs(
             pairs_of_rounds.append(pairs)
             busy_s += before.busy_s + after.busy_s
             waiting_s += before.waiting_s + after.waiting_s
+        now = time.monotonic()
+        if now + (ROUNDS - 1 - number) * (now - round_started) > deadline:
+            raise NoTimeError
     excess = _find_excess(*times)
     before_s = [seconds / calls for seconds in times[0].run_s]
     after_s = [(seconds + excess) / calls for seconds in times[1].run_s]
@@ -112,6 +130,26 @@ def measure_pairs(
     if not busy_s:
         return speed
     return speed.model_copy(update={"waiting": _round(waiting_s / (busy_s + waiting_s))})
+
+
+@contextmanager
+def _blame_baseline() -> Iterator[None]:
+    try:
+        yield
+    except ProgramError as error:
+        raise BaselineError(str(error)) from error
+
+
+def _start_both(
+    stack: ExitStack, start_before: Start, start_after: Start
+) -> tuple[ConfinedProgram, ConfinedProgram]:
+    """Start both programs in random order: the first one may get other memory than the second."""
+    starts = [start_before, start_after]
+    programs: dict[int, ConfinedProgram] = {}
+    for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
+        with nullcontext() if index else _blame_baseline():
+            programs[index] = stack.enter_context(starts[index]())
+    return programs[0], programs[1]
 
 
 def _run_pair(
@@ -128,8 +166,9 @@ def _run_pair(
     outputs: dict[int, list[Any]] = {}
     for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
         program = programs[index]
-        place_s, run_s = program.place(batch), program.run_batch(seed)
-        outputs[index], deliver_s = program.deliver(chosen)
+        with nullcontext() if index else _blame_baseline():
+            place_s, run_s = program.place(batch), program.run_batch(seed)
+            outputs[index], deliver_s = program.deliver(chosen)
         seconds[index] = place_s, run_s, deliver_s
     factor = allowed * _SLACK
     tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
@@ -182,7 +221,7 @@ def _confidence_rank(count: int) -> int:
 def _find_excess(before: _Times, after: _Times) -> float:
     """Return the seconds that the second program works outside of its measured time.
 
-    They count if 97.5% of such measurements would show more than _EXCESS_SHARE.
+    They count if most measurements would show more than _EXCESS_SHARE.
     """
     run_s = statistics.median(before.run_s)
     excess = 0.0
@@ -197,9 +236,11 @@ def _find_excess(before: _Times, after: _Times) -> float:
 def _time_call(program: ConfinedProgram, draw_inputs: Callable[[], Inputs]) -> float:
     """Return the seconds of a call after the first one, which may compile."""
     inputs = draw_inputs()
-    for _ in range(2):
+    for call in range(3):
         program.place([inputs])
         seconds = program.run_batch(0)
+        if call and seconds > SLOW_S:
+            break
     return seconds
 
 

@@ -77,7 +77,8 @@ def copy_untraced(built: BuiltProblem) -> UntracedCopy | None:
         raise
     except Exception:  # An object of the author's, such as a lock, may refuse to be copied.
         return None
-    return UntracedCopy(replace(built, model=model, args=args, kwargs=kwargs), fake)
+    copied = replace(built, model=model, args=args, kwargs=kwargs, value_texts={})
+    return UntracedCopy(copied, fake)
 
 
 def note_placement(
@@ -89,7 +90,7 @@ def note_placement(
     """Give each node of an exported program its value on a device, where that could differ.
 
     If the values cannot be found out, or the forward does not run on a device, add a note to the
-    trace. `build`: builds the problem again, where `untraced` is missing or does not do.
+    trace. `build`: builds the problem again, where there is no `untraced` or it cannot be recorded.
     """
     file = built.loaded.problem.path
     may_differ = _moves_tensors(traced) or traced.queries_device or _may_query_device(file)
@@ -128,7 +129,7 @@ def _is_not_implemented(error: BaseException | None) -> bool:
 def _trace_on_device(
     built: BuiltProblem, build: Callable[[FakeTensors], BuiltProblem] | None
 ) -> TracedProgram:
-    forget_last_trace(built.model_recorder.has_made)
+    forget_last_trace(built.model_recorder.has_made, built.own_entries)
     # The author's prints already came out at the first trace.
     with without_guards(), contextlib.redirect_stdout(io.StringIO()):
         fake = FakeTensors()
@@ -273,18 +274,18 @@ def _copy_device_values(graph: FxGraph, device_graph: FxGraph) -> bool:
 def _align(graph: FxGraph, device_graph: FxGraph) -> _Pairs | None:
     """Return the pairs of nodes that are the same in both programs, in program order.
 
-    A move or copy that only the device's program has is paired with None, and so is a
-    `detach`, and one that only the CPU's program has: it returns its argument. Return None if they
-    differ in anything else.
+    A move or copy that only the device's program has is paired with None, and so are a
+    `detach` that only one of them has, and a move or copy that only the CPU's program has: there it
+    returns its argument. Return None if they differ in anything else.
     """
-    queue = [node for node in _nodes(device_graph) if not _is_assertion(node)][::-1]
+    queue = [node for node in _nodes(device_graph) if not _gives_nothing(node)][::-1]
     pairs: _Pairs = []
     counterparts: dict[FxNode, FxNode] = {}
     unpaired: dict[FxNode, FxNode] = {}
     """Node that only one of the programs has -> the node that it reads."""
     previous: FxNode | None = None
     for node in _nodes(graph):
-        if _is_assertion(node):
+        if _gives_nothing(node):
             continue
         if _may_be_absent_there(node, queue[-1] if queue else None):
             unpaired[node] = node.all_input_nodes[0]
@@ -316,7 +317,11 @@ def _may_be_absent_there(node: FxNode, device_node: FxNode | None) -> bool:
     """Return whether a node returns its argument on the device, which runs `device_node` next."""
     if device_node is not None and _is_same_operation(node, device_node):
         return False
-    if _operator(node) in _MAY_BE_ABSENT:  # Its argument may be what it makes of it here.
+    if _operator(node) in _MAY_BE_ABSENT:
+        # There its argument may already have the layout, or be at the place, that it gives here.
+        own, source = node.meta.get("val"), node.all_input_nodes[0].meta.get("val")
+        if own is None or source is None or own.dtype != source.dtype:
+            return False
         return device_node is None or _operator(device_node) not in _MAY_BE_ABSENT
     return _operator(node) in _DETACHES
 
@@ -376,8 +381,8 @@ def _reads_same_value(
     counterparts: Mapping[FxNode, FxNode],
     unpaired: Mapping[FxNode, FxNode],
 ) -> bool:
-    """Return whether a move's argument is the same value in both programs."""
-    if _operator(node) not in _MOVES:
+    """Return whether the argument of a move or copy is the same value in both programs."""
+    if _operator(node) not in _MAY_BE_ABSENT:
         return True
     own, source = node.all_input_nodes[0], device_node.all_input_nodes[0]
     while source in unpaired:
@@ -387,7 +392,7 @@ def _reads_same_value(
     return counterparts[source] is own
 
 
-def _is_assertion(node: FxNode) -> bool:
+def _gives_nothing(node: FxNode) -> bool:
     """Return whether a node gives nothing: an assertion, or a number that only Python reads."""
     return _operator(node).startswith("_assert") or (_operator(node) == "item" and not node.users)
 

@@ -94,5 +94,5 @@ def test_it_is_an_attention_and_passes(write: Write, tmp_path: Path) -> None:
 
 def run(*arguments: str | Path) -> str:
     done = CliRunner().invoke(cli, [*map(str, arguments)], standalone_mode=False)
-    assert done.exit_code == 0, done.stdout
+    assert done.return_value == 0, done.output
     return done.stdout

@@ -51,6 +51,7 @@ PROGRAMS = {
 }
 STRANGERS = ("an ensemble", "a gradient for each sample", "a mask that looks into a tensor")
 """Programs whose directories are judged as strangers' too."""
+assert {*STRANGERS} <= PROGRAMS.keys()
 INIT = """
 self.table = nn.Parameter(torch.randn(3))
 self.linear = nn.Linear(8, 5, bias=False)
@@ -68,7 +69,7 @@ def test_a_forward_that_transforms_functions_needs_no_values(write: Write, forwa
 def test_a_transform_is_the_plain_operators_that_it_calls(
     write: Write, tmp_path: Path, name: str
 ) -> None:
-    """The command verifies in a process of its own: where autograd has run, torch cannot fork."""
+    """The command works in a child of a server: where autograd has run, torch cannot fork."""
     problem, output = write(PROGRAMS[name], init=INIT), tmp_path / "apart"
     done = run("decompose", problem.path, "--output", output)
     assert "to the last bit" in done
@@ -78,5 +79,5 @@ def test_a_transform_is_the_plain_operators_that_it_calls(
 
 def run(*arguments: str | Path) -> str:
     done = CliRunner().invoke(cli, [*map(str, arguments)], standalone_mode=False)
-    assert done.exit_code == 0, done.stdout
+    assert done.return_value == 0, done.output
     return done.stdout

@@ -125,6 +125,11 @@ def test_a_forward_that_computes_something_else_there_is_a_note(program: Program
     assert graph.notes == ("computes something else on a device than on the CPU",)
 
 
+def test_a_cast_on_the_cpu_alone_is_something_else(program: Program) -> None:
+    graph = program("x = x.double() if x.device.type == 'cpu' else x\nreturn x.sin().float()")
+    assert "computes something else on a device than on the CPU" in graph.notes
+
+
 @pytest.mark.parametrize(
     ("init", "forward"),
     {

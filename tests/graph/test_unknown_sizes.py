@@ -16,7 +16,7 @@ return torch.cat([part * (n + 2) for n, part in enumerate(parts)])
 CACHED = """
 from functools import lru_cache
 
-TABLES = {}
+TABLES = {"shift": torch.zeros(8)}
 
 @lru_cache
 def table(n):
@@ -47,12 +47,15 @@ def test_no_trace_reads_what_the_one_before_left_in_a_cache(write: Write) -> Non
     assert sum(op.name == "linear" for op in graph.operations) == 8
 
 
-def test_a_table_that_was_made_with_the_model_stays_for_the_next_trace(write: Write) -> None:
+def test_tables_that_were_made_with_file_or_model_stay_for_the_next_trace(write: Write) -> None:
     init = (
         "TABLES['scale'] = torch.arange(8) * 0.5\n"
         "self.layers = nn.ModuleList([Layer() for _ in range(8)])"
     )
-    loop = "for layer in self.layers:\n    x = layer(x)\nreturn x * TABLES['scale']"
+    loop = (
+        "for layer in self.layers:\n    x = layer(x)\n"
+        "return x * TABLES['scale'] + len(TABLES['shift'])"
+    )
     graph = capture(write(loop, init=init, classes=CACHED))
     assert graph.capture == "fake"
     assert sum(op.name == "linear" for op in graph.operations) == 8

@@ -83,7 +83,7 @@ def spreads_one_element_of_a_bias_of_zeros(made):
     pass
 
 
-@HIDDEN.blame(KERNEL, "composition_test.py", make=padding)
+@HIDDEN.blame(KERNEL, "composition_test.py", "model", "original.py", make=padding)
 def pads_with_memory_that_happens_to_be_zero(made):
     pass
 

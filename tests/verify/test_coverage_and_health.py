@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from runner.torch_internals import storage_of
 from runner.verify import Check
 from runner.verify.gates.coverage import compare_coverage, coverage_fault
 from runner.verify.gates.weights import vary_weights
@@ -381,3 +382,17 @@ def test_a_mask_of_infinities_stays_one_when_weights_are_moved():
     assert model.limits[0] == torch.inf
     assert model.limits[1].isnan()
     assert model.limits[2] > 1.0
+
+
+def test_what_lies_where_a_parameter_was_freed_is_no_parameter(tmp_path) -> None:
+    bench, x = ForwardRunner(tmp_path, VerifyOptions()), torch.randn(2, 3)
+
+    def run(freed: frozenset[int]) -> list[int | None]:
+        model = _Program(lambda m, x: x * m.table)
+        model.table = torch.tensor([1.0, 2.0, 3.0])
+        addresses = freed and frozenset({storage_of(model.table)})
+        watch = bench.make_watch(model, addresses)
+        bench.forward("program", model, ((x,), {}), 0, watch)
+        return [event.code for event in watch.trace.events]
+
+    assert run(frozenset()) == run(frozenset({1}))

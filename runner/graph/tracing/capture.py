@@ -32,6 +32,7 @@ from runner.graph.tracing.concrete_trace import restore_attributes, trace, trace
 from runner.graph.tracing.convert import convert
 from runner.graph.tracing.export_trace import (
     BuiltProblem,
+    SizeFromWeightsError,
     TracedProgram,
     export,
     is_about_values,
@@ -41,6 +42,7 @@ from runner.graph.tracing.hidden_tracing import (
     forget_cached_tensors,
     forget_last_trace,
     import_without_modes,
+    list_entries,
 )
 from runner.graph.tracing.layer_copies import check_repeated_layers, write_repeated_layers
 from runner.graph.tracing.provenance import (
@@ -164,12 +166,12 @@ def _capture_first_layers(problem: Problem, mode: Mode, built: BuiltProblem) -> 
         return None
     try:
         return _trace(problem, mode, "fake", export, built)
-    except MemoryError:
+    except (MemoryError, SizeFromWeightsError):
         raise
     except Exception as error:  # Traced one by one, the layers tell what there is to tell.
         _LOGGER.debug("each layer is traced: %s", error)
         built.layers = None
-        forget_last_trace(built.model_recorder.has_made)
+        forget_last_trace(built.model_recorder.has_made, built.own_entries)
         return None
 
 
@@ -350,7 +352,10 @@ def _build(problem: Problem, mode: Mode, tensor_mode: Any) -> BuiltProblem:
     model.train(mode == "train")
     check_inputs(problem, model, args, kwargs)
     seed(0)
-    return BuiltProblem(loaded, model, args, kwargs, model_recorder, inputs_recorder)
+    entries = list_entries(loaded.module)
+    return BuiltProblem(
+        loaded, model, args, kwargs, model_recorder, inputs_recorder, own_entries=entries
+    )
 
 
 @torch.no_grad()

@@ -16,7 +16,12 @@ from torch.fx import Node as FxNode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from runner.graph.tracing.containers import register_containers
-from runner.graph.tracing.hidden_tracing import forget_last_trace, hide_tracing, refuse_seeding
+from runner.graph.tracing.hidden_tracing import (
+    Entries,
+    forget_last_trace,
+    hide_tracing,
+    refuse_seeding,
+)
 from runner.graph.tracing.known_numbers import KnownNumbers, ValueTexts, draw_real_inputs
 from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.provenance import ProvenanceRecorder
@@ -28,6 +33,7 @@ from runner.problems.simulated_device import NumbersOnDeviceMode, UnknownSizeErr
 from runner.torch_internals import (
     DataDependentOutputException,
     OpOverload,
+    is_settled,
     tree_flatten,
     tree_unflatten,
 )
@@ -59,6 +65,8 @@ class BuiltProblem:
     """Numbers on which sizes of a forward on fake tensors depend."""
     reads_numbers: bool = False
     """Whether an earlier trace has shown that forward() reads numbers of tensors."""
+    own_entries: Entries = frozenset()
+    """Entries of the problem file's dicts once the model and its inputs are built."""
     layers: RepeatedLayers | None = None
     """Equal layers of which only the first call is traced; None if each is to be traced."""
 
@@ -123,22 +131,25 @@ def export(built: BuiltProblem) -> TracedProgram:
             if not _depends_on_numbers(traced.graph):
                 return traced
         built.reads_numbers = True
-        forget_last_trace(built.model_recorder.has_made)
+        forget_last_trace(built.model_recorder.has_made, built.own_entries)
     traced = _export(built, reads_numbers=True)
-    if any(map(_has_unknown_size, traced.graph.nodes)):
+    sizes = (size for node in traced.graph.nodes for size in _symbolic_sizes(node))
+    if any(not is_settled(size) for size in sizes):
         raise SizeFromWeightsError("the size of a tensor depends on weights")
     return traced
 
 
 def _depends_on_numbers(graph: FxGraph) -> bool:
     """Return whether values of a tensor decide the size of one, or are compared in Python."""
-    return any(_has_unknown_size(node) or _computes_in_python(node) for node in graph.nodes)
+    return any(_symbolic_sizes(node) or _computes_in_python(node) for node in graph.nodes)
 
 
-def _has_unknown_size(node: FxNode) -> bool:
+def _symbolic_sizes(node: FxNode) -> list[torch.SymInt]:
     values = tree_flatten(node.meta.get("val"))[0]
-    sizes = (n for value in values if isinstance(value, torch.Tensor) for n in value.shape)
-    return any(isinstance(n, torch.SymInt) for n in sizes)
+    sizes: Iterator[Any] = (
+        n for value in values if isinstance(value, torch.Tensor) for n in value.shape
+    )
+    return [size for size in sizes if isinstance(size, torch.SymInt)]
 
 
 def _computes_in_python(node: FxNode) -> bool:

@@ -57,6 +57,8 @@ def answer(question: str) -> bool:
     return _is_torch(sys._getframe(2)) and bool(_TRUE_ANSWERS[question]())
 
 
+Entries = frozenset[tuple[int, Any]]
+"""Entries of dicts: the dict's id() and the key."""
 _TRUE_ANSWERS: dict[str, Callable[[], bool]] = {}
 _CODE = {
     name: compile(f"__import__('sys').modules['{__name__}'].answer('{name}')", f"<{name}>", "eval")
@@ -124,13 +126,19 @@ def forget_cached_tensors() -> Iterator[None]:
         _delete_fakes(contents for contents in _dicts() if id(contents) not in known_ids)
 
 
-def forget_last_trace(is_built: Callable[[torch.Tensor], bool]) -> None:
+def forget_last_trace(is_built: Callable[[torch.Tensor], bool], kept: Entries) -> None:
     """Clear caches before a forward is traced again: they may hold tensors of the last trace.
 
-    `is_built`: whether a tensor was made when the model was built; it stays.
+    `is_built`: whether a tensor was made when the model was built; it stays. `kept`: entries that
+    stay as well.
     """
     _clear_function_caches()
-    _delete_fakes(_dicts(), is_built)
+    _delete_fakes(_dicts(), is_built, kept)
+
+
+def list_entries(module: ModuleType) -> Entries:
+    """Return the entries of the dicts in a module and its classes."""
+    return frozenset((id(found), key) for found in _dicts([module]) for key in dict.keys(found))
 
 
 def _clear_function_caches() -> None:
@@ -142,20 +150,26 @@ def _clear_function_caches() -> None:
 
 
 def _delete_fakes(
-    dicts: Iterable[dict[Any, Any]], stays: Callable[[torch.Tensor], bool] = lambda tensor: False
+    dicts: Iterable[dict[Any, Any]],
+    stays: Callable[[torch.Tensor], bool] = lambda tensor: False,
+    kept: Entries = frozenset(),
 ) -> None:
     for contents in [*dicts]:
         for key, value in [*dict.items(contents)]:
+            if (id(contents), key) in kept:
+                continue
             if any(not stays(tensor) for tensor in _held_tensors(value, FakeTensor)):
                 del contents[key]
 
 
-def _dicts() -> Iterator[dict[Any, Any]]:
+def _dicts(modules: Iterable[ModuleType] | None = None) -> Iterator[dict[Any, Any]]:
     """Yield each dict in a module or class of the problem or of a package that it imports.
+
+    `modules`: those that are searched, instead.
 
     type() runs none of an object's code; isinstance() makes a lazy importer import its package.
     """
-    for module in _modules():
+    for module in _modules() if modules is None else modules:
         for member in [*vars(module).values()]:
             members = [*vars(member).values()] if issubclass(type(member), type) else [member]
             yield from (value for value in members if issubclass(type(value), dict))

@@ -281,8 +281,10 @@ class ForwardRunner:
         values = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
         weights = weights_of(model)
-        if parameters is None:
-            parameters = parameter_storages(plain_tensors(model) | weights)
+        # A parameter of the original that this model does not have may be freed, and what the
+        # forward computes may come to lie at its address.
+        own = parameter_storages(plain_tensors(model) | weights)
+        parameters = own if parameters is None else own & parameters
         specialised = self.options.specialised
         return Watch(self.directory, weights, dense, parameters, specialised=specialised)
 
