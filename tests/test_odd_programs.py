@@ -213,6 +213,14 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "h = batch.x * batch.mask * batch.scale\n"
         "return Result(self.a(h), {'hidden': h.relu()})",
     },
+    "a configuration that does not tell all its fields": {
+        "before": "@dataclass\nclass Config:\n    heads: int = 2\n    scale: float = 0.5\n\n"
+        "    def __getattribute__(self, name):\n        if name == 'heads':\n"
+        "            raise RuntimeError('ask each layer')\n"
+        "        return super().__getattribute__(name)\n",
+        "init": "self.config, self.a = Config(), nn.Linear(16, 4)",
+        "forward": "return self.a(x).relu() * self.config.scale",
+    },
     "a result that is returned twice": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "y = self.a(x).relu()\nreturn y, [x + y, y]",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 _BASIC = (type(None), bool, int, float, complex, str)
 
@@ -20,12 +22,19 @@ def members(value: object) -> dict[str, object] | None:
     if _is_tensor(value):
         return None
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return dict(_read_fields(value))
     module = type(value).__module__
     of_torch = module.partition(".")[0] in {"torch", "builtins", "enum"}
     if of_torch and not module.startswith("torch.distributions"):
         return None
     return vars(value) if hasattr(value, "__dict__") else None
+
+
+def _read_fields(value: Any) -> Iterator[tuple[str, object]]:
+    """Yield the fields of a dataclass; a library's configuration may refuse to tell some."""
+    for field in dataclasses.fields(value):
+        with contextlib.suppress(Exception):
+            yield field.name, getattr(value, field.name)
 
 
 def to_plain_containers(value: object, *, ancestors: frozenset[int] = frozenset()) -> object:
