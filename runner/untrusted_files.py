@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-LARGEST_SOURCE = 2 << 20
+LARGEST_SOURCE = 8 << 20
 LARGEST_DOCUMENT = 1 << 30
 LARGEST_TREE = 64 << 20
 MOST_FILES = 50_000

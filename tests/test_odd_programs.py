@@ -221,6 +221,14 @@ ODD: dict[str, dict[str, str]] = {
         "init": "self.config, self.a = Config(), nn.Linear(16, 4)",
         "forward": "return self.a(x).relu() * self.config.scale",
     },
+    "a kernel that is first called with another layout than its trace shows": {
+        "init": "self.conv = nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False)\n"
+        "self.norm = nn.BatchNorm2d(32)\nself.q, self.out = nn.Linear(32, 32), nn.Linear(32, 32)",
+        "inputs": "torch.randn(1, 256, 32)",
+        "forward": "image = x.permute(0, 2, 1).view(1, 32, 16, 16)\n"
+        "y = self.norm(self.conv(image)).view(1, 32, 256).permute(0, 2, 1)\n"
+        "return self.out(self.q(y).relu())",
+    },
     "a result that is returned twice": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "y = self.a(x).relu()\nreturn y, [x + y, y]",

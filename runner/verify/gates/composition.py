@@ -28,7 +28,7 @@ from runner.verify.gates.compare import (
     compare_with_control,
     count_elements,
 )
-from runner.verify.gates.context import Context
+from runner.verify.gates.context import Context, has_same_layout
 from runner.verify.gates.coverage import (
     collect_author_calls,
     compare_coverage,
@@ -63,7 +63,6 @@ from runner.verify.gates.self_test import (
     find_components,
     forbid_computation,
     format_metas,
-    has_same_layout,
     operations_fault,
     outside_tensor_fault,
     run_self_tests,

@@ -8,6 +8,7 @@ from runner.verify.gates.operation_identity import TensorMeta
 from runner.verify.layout import Layout
 from runner.verify.loading_files import AnyFiles
 from runner.verify.runtime.disk_cache import DiskCache
+from runner.verify.runtime.operation_watch import ComponentCall
 from runner.verify.runtime.runner import ForwardRunner
 
 
@@ -35,6 +36,23 @@ class Contract:
     """Name, shape and dtype of each weight."""
     plain_arguments: tuple[str, ...] = ()
     """Arguments that are no tensors, as text."""
+
+    def has_inputs_of(self, call: ComponentCall) -> bool:
+        """Return whether a call has inputs of the same shapes, dtypes and layouts."""
+        shapes = [shape for shape, _ in self.inputs]
+        return self.inputs == call.inputs and all(
+            map(has_same_layout, shapes, self.strides, call.strides)
+        )
+
+
+def has_same_layout(
+    shape: tuple[int, ...], first: tuple[int, ...] | list[int], second: tuple[int, ...] | list[int]
+) -> bool:
+    """Return whether strides agree in all dimensions of more than one element."""
+    if 0 in shape:
+        return True
+    dimensions = [n for n, size in enumerate(shape) if size > 1]
+    return len(first) == len(second) and all(first[n] == second[n] for n in dimensions)
 
 
 @dataclass

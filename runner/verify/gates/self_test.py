@@ -16,7 +16,7 @@ from torch import nn
 from runner.quantities import pluralize
 from runner.tree.document import Node
 from runner.verify.findings import Findings
-from runner.verify.gates.context import Context, Contract, OperationCounts
+from runner.verify.gates.context import Context, Contract, OperationCounts, has_same_layout
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
@@ -261,17 +261,13 @@ def operations_fault(
     Calls with other inputs are not compared. `events`: those of the whole forward. `by_name`:
     attributes may differ, since they may depend on values.
     """
-    shapes = [shape for shape, _ in contract.inputs]
-    has_same_inputs = contract.inputs == call.inputs and all(
-        map(has_same_layout, shapes, contract.strides, call.strides)
-    )
     if contract.plain_arguments != call.plain_arguments:
         given, own_given = (
             ", ".join(arguments) or "tensors alone"
             for arguments in (call.plain_arguments, contract.plain_arguments)
         )
         return f"is called with {given} {place}, get_inputs() gives {own_given}"
-    if contract.operations is None or not has_same_inputs:
+    if contract.operations is None or not contract.has_inputs_of(call):
         return None
     here, own = count_operations(events[slice(*call.event_span)]), contract.operations
     if by_name:
@@ -374,16 +370,6 @@ def documented_inputs(node: Node) -> tuple[TensorMeta, ...]:
 def format_metas(metas: tuple[TensorMeta, ...]) -> str:
     """Return a description for people: `float32[10, 64], int64[10]`."""
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in metas) or "nothing"
-
-
-def has_same_layout(
-    shape: tuple[int, ...], first: tuple[int, ...] | list[int], second: tuple[int, ...] | list[int]
-) -> bool:
-    """Return whether strides agree in all dimensions of more than one element."""
-    if 0 in shape:
-        return True
-    dimensions = [n for n, size in enumerate(shape) if size > 1]
-    return len(first) == len(second) and all(first[n] == second[n] for n in dimensions)
 
 
 def count_not_finite(tensor: torch.Tensor) -> int:
