@@ -50,7 +50,7 @@ run: $(INSTALLED)
 	$(BIN)/kdrun submit --data data/samples $(ON_DEVICE)
 	@echo "kdrun is in .venv: \`source .venv/bin/activate\`, then \`kdrun --help\`"
 
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist worksteal --durations=10
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal --durations=10
 
 test: $(INSTALLED)
 	$(PYTEST) -m "not (cluster or kill or browser or long)"

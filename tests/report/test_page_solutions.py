@@ -72,9 +72,9 @@ def test_solutions_are_compared_pair_by_pair_and_refusals_have_reasons(opened: A
     assert page.locator("[aria-labelledby=refused] li").count() == 2
     assert REASON in page.inner_text("[aria-labelledby=refused]")
     row = page.locator("[aria-labelledby=each] tbody tr").first
-    assert "2.50× (2.25 to 2.75)" in row.inner_text()
-    assert row.locator(".pairs i").count() == 30
-    assert "30 pairs" in row.locator(".pairs").get_attribute("aria-label")
+    assert "2.50× (2.40 to 2.60)" in row.inner_text()
+    assert row.locator(".pairs i").count() == 28
+    assert "28 pairs" in row.locator(".pairs").get_attribute("aria-label")
     row.locator(".opener").click()
     page.wait_for_selector(".evidence .chart canvas")
     assert page.locator(".evidence .chart").count() == 2

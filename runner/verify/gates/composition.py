@@ -100,7 +100,7 @@ _MAX_NAMED_FILES = 5
 
 @dataclass(slots=True)
 class _OriginalRun:
-    """What the original left after one forward."""
+    """Values that one forward of the original left."""
 
     output: object
     weights: Weights
