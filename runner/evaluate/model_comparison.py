@@ -81,9 +81,9 @@ class ModelJudge:
         self._builder, self._problem, self._server = builder, problem, server
         self._folder, self._places = folder, places
         self._training = builder.tree.metadata.mode == "train"
-        self._control: ProgramFile | None = None
-        """The model of parts with the components' own code. It may be faster or slower than the
-        author's by itself, so a single solution is measured against it."""
+        self._has_control = False
+        """Whether the model of parts, with the components' own code, is right. It may be faster or
+        slower than the author's by itself, so a single solution is measured against it."""
         self.parts: Speed | None = None
         """The original against the control."""
         self._count = 0
@@ -119,7 +119,7 @@ class ModelJudge:
                 error = self._compare(program)
             if error.reason is None:
                 self.parts = self._measure(self._original, control)
-                self._control = control
+                self._has_control = True
                 self.control_s = min(self.parts.after_s)
         except (BaselineError, NoTimeError) as error:
             self._note_unmeasured(error)
@@ -148,7 +148,8 @@ class ModelJudge:
     ) -> tuple[ModelComparison, Speed | None, str | None]:
         """Return the verdict on the model with these solutions, its speed, and its text.
 
-        `beside_control`: whether the speed is that beside the control, and not the original.
+        `beside_control`: whether the speed is that beside a model that is cut in the same places,
+        with the components' own code in them, and not beside the original.
         """
         names = [solution.name for solution in solutions]
         speed, text = None, None
@@ -158,7 +159,9 @@ class ModelJudge:
             with self._server.start(file) as program:
                 error = self._compare(program)
             if error.reason is None and measured:
-                before = self._control if beside_control and self._control else self._original
+                before = self._original
+                if beside_control and self._has_control:
+                    before = self._write_file(self._write(solutions, inserted=()))
                 try:
                     speed = self._measure(before, file)
                 except (BaselineError, NoTimeError) as failure:
@@ -232,7 +235,7 @@ class ModelJudge:
             enough_s=MODEL_ENOUGH_S,
         )
         self.measuring_s = time.monotonic() - started
-        if before == (self._control or self._original):
+        if not self._has_control:
             self.control_s = min([*speed.before_s, *filter(None, [self.control_s])])
         return speed
 
