@@ -77,7 +77,7 @@ class ModelJudge:
         """
         self._deadline = deadline
         self.unmeasured: list[str] = []
-        """Why comparisons of models were not measured."""
+        """Why comparisons of models were not measured; empty where there was no time."""
         self._builder, self._problem, self._server = builder, problem, server
         self._folder, self._places = folder, places
         self._training = builder.tree.metadata.mode == "train"
@@ -122,7 +122,7 @@ class ModelJudge:
                 self._has_control = True
                 self.control_s = min(self.parts.after_s)
         except (BaselineError, NoTimeError) as error:
-            self._note_unmeasured(error)
+            self.unmeasured.append(str(error))
         except (ProgramError, WrongOutput):
             pass  # The original is the measure then.
 
@@ -165,7 +165,7 @@ class ModelJudge:
                 try:
                     speed = self._measure(before, file)
                 except (BaselineError, NoTimeError) as failure:
-                    self._note_unmeasured(failure)
+                    self.unmeasured.append(str(failure))
         except ProgramError as failure:
             reason = f"the model with it: {failure}"
             return ModelComparison(solutions=names, judgement="broken", reason=reason), None, text
@@ -238,9 +238,6 @@ class ModelJudge:
         if not self._has_control:
             self.control_s = min([*speed.before_s, *filter(None, [self.control_s])])
         return speed
-
-    def _note_unmeasured(self, error: BaselineError | NoTimeError) -> None:
-        self.unmeasured.append(str(error))
 
     def measure_compiled(self) -> Speed:
         """Return the speed of the compiled original, whose outputs nobody has judged."""
