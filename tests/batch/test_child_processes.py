@@ -235,6 +235,25 @@ def test_a_server_that_still_imports_is_ended_at_once(
     assert server.process.returncode == -signal.SIGKILL
 
 
+def test_a_server_whose_folder_is_deleted_while_it_starts_serves_all_the_same(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    server = [sys.executable, "-P", "-m", "runner.batch.child.fork_server", "json"]
+    delete_and_start = (
+        f"import os, pathlib; pathlib.Path.cwd().rmdir(); os.execv({server[0]!r}, {server})"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", delete_and_start],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert '"ready"' in started.stdout, started.stderr
+
+
 def test_a_child_dies_with_the_process_that_wanted_it(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path

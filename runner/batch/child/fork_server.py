@@ -45,7 +45,10 @@ def main(modules: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The client handles Ctrl-C.
     gc.disable()  # Collections while torch is imported find nothing, and take a fifth of the time.
-    working_directory = str(Path.cwd())
+    try:
+        working_directory = str(Path.cwd())
+    except FileNotFoundError:  # It was deleted while this process started.
+        working_directory = "/"
     os.chdir("/")  # MKL does not load from a working directory that is deleted meanwhile.
     for module in modules:
         importlib.import_module(module)
