@@ -394,11 +394,14 @@ def straight_lines(flow: KernelFlow, kernels: Iterable[int], indices: bool = Tru
 
     With `indices`, arithmetic on indices and masks is part of the line that is its only reader.
     """
-    candidates = set(kernels)
     line_of: dict[int, list[int]] = {}
     all_lines: list[list[int]] = []
-    for k in sorted(candidates):
-        line = _line_to_continue(flow, k, line_of, candidates)
+    depth: dict[int, int] = {}
+    for k in sorted(set(kernels)):
+        depth[k] = 1 + max(
+            (depth.get(m, 0) for _, m in flow.activations(k) if m is not None), default=0
+        )
+        line = _line_to_continue(flow, k, line_of, depth)
         if line is None:
             line = []
             all_lines.append(line)
@@ -469,9 +472,12 @@ def _line_reason(flow: KernelFlow, line: Sequence[int]) -> str:
 
 
 def _line_to_continue(
-    flow: KernelFlow, k: int, line_of: dict[int, list[int]], candidates: Collection[int]
+    flow: KernelFlow, k: int, line_of: dict[int, list[int]], depth: Mapping[int, int]
 ) -> list[int] | None:
-    """Return the line that a kernel continues: that of its main input, if nobody else reads it."""
+    """Return the line that a kernel continues: that of its main input, if nobody else reads it.
+
+    Of several streams that meet in a kernel, the main one is that of most kernels in a row.
+    """
     if flow.kernels[k].kind in _STAND_ALONE or not flow.activations(k):
         return None
     join = is_join(flow, k)
@@ -481,7 +487,7 @@ def _line_to_continue(
     continuable = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
     if len(continuable) < 2:
         return line_of[continuable[0]] if continuable else None
-    return line_of[max(continuable, key=lambda m: (len(flow.ancestors(m, candidates)), -m))]
+    return line_of[max(continuable, key=lambda m: (depth[m], -m))]
 
 
 def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
