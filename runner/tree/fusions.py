@@ -179,6 +179,20 @@ class KernelFlow:
                     waiting.append(producer)
         return ancestors
 
+    def depends_on(self, k: int, source: int, among: Collection[int]) -> bool:
+        """Return whether a kernel's result depends on `source` directly or through `among`."""
+        seen, waiting = {k}, [k]
+        while waiting:
+            for _, producer in self.activations(waiting.pop()):
+                if producer == source:
+                    return True
+                if producer is None or producer < source:  # A kernel reads earlier ones alone.
+                    continue
+                if producer in among and producer not in seen:
+                    seen.add(producer)
+                    waiting.append(producer)
+        return False
+
     def statements(self, kernels: Iterable[int]) -> tuple[Statement | None, ...]:
         """Return the statement that makes each kernel's result."""
         return tuple(path and path[-1] for path in self.statement_paths(kernels))
@@ -245,7 +259,7 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
         branch is not None
         and (
             skip is None
-            or (len(flow.readers_of_kernel(skip)[0]) > 1 and skip in flow.ancestors(branch, inside))
+            or (len(flow.readers_of_kernel(skip)[0]) > 1 and flow.depends_on(branch, skip, inside))
         )
         for n, skip in enumerate(makers)
         for branch in (*makers[:n], *makers[n + 1 :])
@@ -262,7 +276,8 @@ def is_branch(flow: KernelFlow, kernels: Collection[int], joins: Collection[int]
 
     They may include the add, or several adds side by side, as their last kernels.
     """
-    leaving = [k for k in kernels if not flow.readers_of_kernel(k)[0] <= set(kernels)]
+    inside = set(kernels)
+    leaving = [k for k in kernels if not flow.readers_of_kernel(k)[0] <= inside]
     own_joins = [k for k in joins if k in kernels]
     if own_joins:
         is_side_by_side = not any(

@@ -171,7 +171,8 @@ class _Partition:
             for name, kernels in self._large_calls(Region(region.scope, list(loose))):
                 if self.builder.fused_kernels.allows(kernels):
                     parts.append(self._function_layer(name, kernels, region))
-                    loose[:] = [k for k in loose if k not in set(kernels)]
+                    inside = set(kernels)
+                    loose[:] = [k for k in loose if k not in inside]
         layers = any(part.level == "layer" for part in parts)
         head = (
             self._output_head([k for _, loose in loose_by_region for k in loose])
@@ -311,7 +312,8 @@ class _Partition:
     def _layer_contents(self, region: Region) -> list[Part]:
         """Return the fusions and kernels of a layer, by rules 5a to 5d."""
         kernels = list(region.kernels())
-        joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
+        inside = set(kernels)
+        joins = {k for k in kernels if is_residual(self.flow, k, inside)}
         parts = self._region_parts(region, joins)
         return parts if len(parts) > 1 else self.builder.lines_and_kernels(kernels)
 

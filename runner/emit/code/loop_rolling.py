@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -38,9 +38,10 @@ def roll_module_loops(
     """
     init_lines, forward_lines, weights = list(init_lines), list(forward_lines), list(weights)
     stems = Counter(match[2] for text in init_lines if (match := _CONSTRUCTION.fullmatch(text)))
+    first_calls = _first_calls(forward_lines)
     for stem in [stem for stem, count in stems.items() if count >= SHORTEST_LOOP]:
         for run in _module_runs(stem, init_lines):
-            start, body, tail = _find_repetition(run, forward_lines)
+            start, body, tail = _find_repetition(run, forward_lines, first_calls)
             if not body or not _are_used_once(run, init_lines, forward_lines):
                 continue
             attribute = common_stem(run)
@@ -64,6 +65,7 @@ def roll_module_loops(
             forward_lines[start : start + len(run) * len(body)] = [
                 f"for {variable} in self.{attribute}:", *loop, *tail
             ]  # fmt: skip
+            first_calls = _first_calls(forward_lines)
             new_names = {name: f"{attribute}.{k}" for k, name in enumerate(run)}
             weights = [_rename_weight(weight, new_names) for weight in weights]
     return init_lines, forward_lines, weights
@@ -96,8 +98,17 @@ def _are_used_once(
     return all(counts[name] == 2 for name in run)
 
 
+def _first_calls(forward_lines: Sequence[str]) -> dict[str, int]:
+    """Return name of a module -> index of the first statement that calls it."""
+    first_calls: dict[str, int] = {}
+    for n, line in enumerate(forward_lines):
+        for name in _CALL.findall(line):
+            first_calls.setdefault(name, n)
+    return first_calls
+
+
 def _find_repetition(
-    run: Sequence[str], forward_lines: Sequence[str]
+    run: Sequence[str], forward_lines: Sequence[str], first_calls: Mapping[str, int]
 ) -> tuple[int, list[str], list[str]]:
     """Return (index of the first statement, the loop's body, statements after it).
 
@@ -105,11 +116,7 @@ def _find_repetition(
     directly, the loop assigns it, and a return statement follows.
     """
     no_repetition: tuple[int, list[str], list[str]] = (0, [], [])
-    first_lines: dict[str, int] = {}
-    for n, line in enumerate(forward_lines):
-        for name in _CALL.findall(line):
-            first_lines.setdefault(name, n)
-    positions = [first_lines.get(name, -1) for name in run]
+    positions = [first_calls.get(name, -1) for name in run]
     sizes = {b - a for a, b in pairwise(positions)}
     if len(sizes) != 1 or min(positions) < 0 or (size := sizes.pop()) < 1:
         return no_repetition
