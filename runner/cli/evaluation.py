@@ -121,19 +121,24 @@ def evaluate(
         strangers = [f"{solutions}: {count}: they may be for other models"]
     for sentence in strangers:
         click.echo(f"but mind: {sentence}", err=True)
+    names = [name.removesuffix(".py") for name in only]
     requests = [
         EvaluationRequest(
             directory=directory,
             solutions=solutions.resolve(),
-            names=[name.removesuffix(".py") for name in only],
+            names=names,
             compiled=not no_compile,
             measured=not no_speed,
             threads=cores(),
         )
         for directory, tree in trees.items()
-        if find_solutions(tree, solutions, [name.removesuffix(".py") for name in only])
+        if find_solutions(tree, solutions, names)
     ]
     if not requests:
+        found = {s.name for tree in trees.values() for s in find_solutions(tree, solutions)}
+        if found:
+            some = ", ".join(sorted(found)[:_MOST_STRANGERS])
+            raise UsageError(f"--only {names[0]}: no such solution", hint=f"there is {some}")
         raise UsageError(
             f"{solutions}: no solution for {what}",
             hint="name a file as a component: `kdrun show DIR` lists them",

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from click.testing import CliRunner
 from kernelbench_harness import judge
 from solution_files import PROBLEM, evaluate_texts, write_solutions
 
+from runner.cli import cli
+from runner.errors import UsageError
 from runner.evaluate.requests import EvaluationAnswer
 from runner.evaluate.solutions import list_strangers
 from runner.store.evaluation import Evaluation
@@ -156,3 +159,14 @@ def test_files_without_a_component_are_named(
     folder = write_solutions(tmp_path, names | {"typing": "rms_norm_8x32x65_fp32"}, {"typing": ""})
     (sentence,) = list_strangers([Tree.read(decomposed)], folder)
     assert sentence.endswith(f"no component has this name; is it for {names['rms_norm']}?")
+
+
+def test_a_name_without_a_solution_is_a_mistake_that_names_one(
+    names: dict[str, str], decomposed: Path, tmp_path: Path
+) -> None:
+    folder = write_solutions(tmp_path, names, {"rms_norm": ""})
+    arguments = ["evaluate", str(decomposed), "--solutions", str(folder), "--only", "norm"]
+    error = CliRunner().invoke(cli, arguments, standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert str(error).startswith("--only norm: no such solution")
+    assert names["rms_norm"] in str(error.hint)
