@@ -377,6 +377,13 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = torch.zeros(100, 16, device=x.device)\ny[rows] = self.a(x)\n"
         "return y.relu()",
     },
+    "results that are gathered on the CPU": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "rows = torch.zeros(4, 16)\nfor i in range(4):\n"
+        "    rows[i] = self.a(x[i])\n"
+        "y = torch.empty(2, 4, 16, device=x.device)\ny[0], y[1] = rows, x\n"
+        "y[:, 0] = torch.arange(16.0)\nreturn y.relu(), rows",
+    },
     "results written into a part of another tensor": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "h, y = self.a(x), x.new_empty(4, 33)\ny[:, :1] = 0\n"

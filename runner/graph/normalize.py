@@ -340,7 +340,10 @@ class _Functionalizer:
         return out
 
     def _cast_source(self, op: Operation, out: str, spec: TensorSpec) -> str:
-        """Return the source of a copy in the target's shape and dtype, ready to be scattered."""
+        """Return the source of a copy in the target's shape and dtype, ready to be scattered.
+
+        `x[0] = y` also moves y to the device of x.
+        """
         source = self._literal_number(op.args[1])
         if not isinstance(source, Ref):
             op = replace(op, args=(op.args[0], source))
@@ -351,6 +354,19 @@ class _Functionalizer:
             )
             return out
         value, source_spec = source.name, self.values[source.name]
+        if (value in self.on_cpu) != (out in self.on_cpu):
+            moved = self._add_value(out, source_spec)
+            self._append(
+                replace(
+                    op,
+                    target="to.device",
+                    args=(Ref(value), CPU if out in self.on_cpu else DEVICE),
+                    outputs=(moved,),
+                    view=True,
+                    schema=("self", "device"),
+                )
+            )
+            value = moved
         if source_spec.dtype != spec.dtype:
             cast = self._add_value(out, replace(source_spec, dtype=spec.dtype).as_dense())
             self._append(

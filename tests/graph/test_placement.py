@@ -68,6 +68,14 @@ def places(graph: Graph) -> list[tuple[str, str]]:
             [("to", "device")],
         ),
         "like another": ("return x + x.new_ones(8) + torch.zeros_like(x)", []),
+        "made on the CPU and written into one there": (
+            "y = x.clone()\ny[0] = torch.arange(8.0)\nreturn y",
+            [("to", "device")],
+        ),
+        "written into one on the CPU": (
+            "y = torch.zeros(4, 8)\ny[0] = x[0]\nreturn y",
+            [("to", "cpu")],
+        ),
         "brought to the CPU": ("return x.cpu() + torch.ones(8)", [("to", "cpu")]),
         "nothing made": ("return x.to(x.device).relu()", []),
     }.values(),

@@ -154,6 +154,7 @@ class _ForwardWriter:
             self.flow,
             self.module_attributes,
             self._device_expression,
+            self._cpu_device_expression,
             calls,
         )
         self.names: dict[str, str] = {}
@@ -231,6 +232,15 @@ class _ForwardWriter:
             if value not in self.program.graph.on_cpu:
                 return f"{variable}.device"
         return f"{self.module_attributes.device_anchor()}.device"
+
+    def _cpu_device_expression(self) -> str | None:
+        """Return the device of an argument that is on the CPU in the model; None if none is.
+
+        A tensor that the model makes on the CPU is made there, so that the file runs wherever its
+        inputs are.
+        """
+        on_cpu = self.program.graph.on_cpu
+        return next((f"{var}.device" for var, v in self.bound_vars.items() if v in on_cpu), None)
 
     # --- forward ----------------------------------------------------------------------------------
 

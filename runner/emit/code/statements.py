@@ -6,6 +6,7 @@ statement's expression if the line is not too long for it.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from runner.emit.code.class_body import ChildCall, ForwardItem, ItemFlow
 from runner.emit.code.line_breaks import WIDTH, typical_width
@@ -13,8 +14,8 @@ from runner.emit.code.literals import ATOM, Expression
 from runner.emit.code.module_attributes import ModuleAttributes
 from runner.emit.code.operation_code import Device, literal, spell, subscript
 from runner.emit.naming.value_names import Namer
-from runner.graph.ir import Operation, Ref
-from runner.graph.operations import is_random
+from runner.graph.ir import CPU, DEVICE, Operation, Ref
+from runner.graph.operations import is_random, kind
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
@@ -37,15 +38,18 @@ class Statements:
         flow: ItemFlow,
         module_attributes: ModuleAttributes,
         device: Device,
+        cpu_device: Callable[[], str | None],
         call_attributes: Mapping[int, str] | None,
     ) -> None:
         """Start without inlined values.
 
         `call_attributes`: attribute of each call, by its position; None if no call may stand inside
-        another statement. `device`: writes an expression of the model's device.
+        another statement. `device`: writes an expression of the model's device; `cpu_device`: that
+        of an argument that is on the CPU in the model, or None.
         """
         self.program, self.namer, self.part, self.items = program, namer, part, items
-        self.flow, self.module_attributes, self.device = flow, module_attributes, device
+        self.flow, self.module_attributes = flow, module_attributes
+        self.device, self.cpu_device = device, cpu_device
         self.call_attributes = call_attributes
         self.depth = sum(not scope.builtin for scope in part.scopes)
         """Number of calls of the author's modules around the part."""
@@ -232,7 +236,26 @@ class Statements:
             expression = subscript(run, value)
             if expression is not None:
                 return expression
-        return spell(op, value, self.device)
+        return self._spell_on_cpu(op, value) or spell(op, value, self.device)
+
+    def _spell_on_cpu(self, op: Operation, value: Callable[[str], Expression]) -> Expression | None:
+        """Return an expression that gives a tensor the place of an argument that is on the CPU.
+
+        Such a file runs wherever its inputs are. None if the operation gives no tensor on the CPU,
+        or no argument is there.
+        """
+        device = op.arg("device")
+        makes_one = kind(op) == "creation" and op.outputs[0] in self.program.graph.on_cpu
+        if device != CPU and not (device is None and makes_one):
+            return None
+        expression = self.cpu_device()
+        if expression is None:
+            return None
+        kwargs = tuple(pair for pair in op.kwargs if pair[0] != "device")
+        if device is None or len(kwargs) < len(op.kwargs):
+            kwargs = (*kwargs, ("device", DEVICE))
+        args = tuple(DEVICE if arg == CPU else arg for arg in op.args)
+        return spell(replace(op, args=args, kwargs=kwargs), value, lambda: expression)
 
     def _subscript_run(self, op: Operation) -> list[Operation]:
         """Return the operation and the inlined ones before it that one subscript may express."""
