@@ -23,6 +23,9 @@ def whitened(matrix):
     factor = torch.linalg.cholesky(matrix + matrix.mT)
     return torch.linalg.solve_triangular(factor, matrix, upper=False).exp()
 
+def decaying(poles):
+    return torch.exp(poles[:, None] * torch.arange(500, device=poles.device)).sum(1).abs()
+
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
@@ -30,7 +33,8 @@ class Model(nn.Module):
 
     def forward(self, x):
         y = self.a(x) * 0.1
-        return log1mexp(-F.softplus(self.b(x))), whitened(y.mT @ y + torch.eye(8))
+        poles = torch.complex(-F.softplus(y[0]), y[1])
+        return log1mexp(-F.softplus(self.b(x))), whitened(y.mT @ y + torch.eye(8)), decaying(poles)
 
 def get_inputs():
     return [torch.randn(4, 8)]
@@ -40,7 +44,7 @@ def get_init_inputs():
 """
 
 
-@pytest.mark.parametrize("name", ["log1mexp", "whitened"])
+@pytest.mark.parametrize("name", ["log1mexp", "whitened", "decaying"])
 def test_a_file_draws_numbers_that_it_can_take(tmp_path: Path, name: str) -> None:
     (tmp_path / "level3").mkdir()
     file = tmp_path / "level3" / "ranges.py"

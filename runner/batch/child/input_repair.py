@@ -128,8 +128,15 @@ def _record_kernel_inputs(
 
     def record_inputs(kernel: nn.Module, arguments: tuple[Any, ...]) -> None:
         for name, value in zip(next(calls).io.inputs, arguments, strict=True):
-            if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
+            if not isinstance(value, torch.Tensor) or not value.numel():
+                continue
+            if value.is_floating_point():
                 observed[name] = _summarize_values(value)
+            elif value.is_complex():
+                real, imaginary = map(_summarize_values, (value.real, value.imag))
+                observed[name] = ObservedNumbers(
+                    *(complex(a.real, b.real) for a, b in zip(real, imaginary, strict=True))
+                )
 
     hooks = [
         module.register_forward_pre_hook(record_inputs)

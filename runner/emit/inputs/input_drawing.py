@@ -65,11 +65,14 @@ _NONZERO_OPERATORS = {"nonzero", "nonzero_numpy", "argwhere"}
 
 
 class ObservedNumbers(NamedTuple):
-    """The range and the first number of a value in a run of the model."""
+    """The range and the first number of a value in a run of the model.
 
-    least: float
-    largest: float
-    first: float
+    Of complex numbers, the least and the largest real and imaginary part.
+    """
+
+    least: complex
+    largest: complex
+    first: complex
 
 
 MOST_DRAWN = 16
@@ -382,7 +385,10 @@ class _InputDrawer:
         if spec.dtype.startswith("float8"):
             return Expression(f"torch.randn({size}).to(torch.{spec.dtype})")
         if spec.dtype.startswith("complex"):
-            return Expression(f"torch.randn({size}{dtype})")
+            return Expression(
+                self._draw_seen_complex(name, size, as_tuple, spec.dtype)
+                or f"torch.randn({size}{dtype})"
+            )
         if (row_count := cast_index_bound(program, part, name)) is not None:
             return Expression(
                 f"torch.randint({row_count}, {as_tuple}{dtype or ', dtype=torch.float32'})"
@@ -416,6 +422,20 @@ class _InputDrawer:
         if spec.nbytes >= LARGE_BYTES:
             return draw_like_in_place(d, f"torch.randn({size}{dtype})")
         return draw_like(d, size, as_tuple, dtype)
+
+    def _draw_seen_complex(self, name: str, size: str, as_tuple: str, dtype: str) -> str | None:
+        """Return an expression of complex numbers as seen in the model; None for typical ones."""
+        if self.safe_numbers in {None, "unit"} or name not in self.observed:
+            return None
+        least, largest, first = self.observed[name]
+        if self.safe_numbers == "one":
+            return f"torch.full({as_tuple}, {first!r}, dtype=torch.{dtype})"
+        part_dtype = ", dtype=torch.float64" if dtype == "complex128" else ""
+        parts = [
+            f"torch.empty({size}{part_dtype}).uniform_({low!r}, {high!r})"
+            for low, high in ((least.real, largest.real), (least.imag, largest.imag))
+        ]
+        return f"torch.complex({', '.join(parts)})"
 
 
 def _count_nonzero(program: Program, part: Part, name: str) -> int | None:
