@@ -384,6 +384,12 @@ ODD: dict[str, dict[str, str]] = {
         "y = torch.empty(2, 4, 16, device=x.device)\ny[0], y[1] = rows, x\n"
         "y[:, 0] = torch.arange(16.0)\nreturn y.relu(), rows",
     },
+    "a buffer that is added to one place of a table": {
+        "init": "self.a = nn.Linear(16, 16)\nself.register_buffer('c', torch.tensor(1.5))",
+        "forward": "table = torch.zeros(16, device=x.device)\n"
+        "table[0] += torch.einsum('->', self.c)\n"
+        "return self.a(x) * self.c.clone() + table",
+    },
     "results written into a part of another tensor": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "h, y = self.a(x), x.new_empty(4, 33)\ny[:, :1] = 0\n"

@@ -1,7 +1,7 @@
 """Compares the multiset of compute operations of the original with that of the kernels."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from math import gcd, prod
 
 from runner.quantities import pluralize
@@ -42,11 +42,12 @@ def compare_coverage(
     )
     reaching_counts = _count_operations(event for event, alive in kernel_events if alive)
     optional_counts.update(e.operation for e in original.trace.events if e.constant)
-    optional_counts.update(
+    copies_back = Counter(
         DispatchedOperation("copy", e.operation.outputs, (), e.operation.outputs)
         for e, _ in live_events
         if e.into_part
     )
+    optional_counts.update(copies_back)
     strided_sizes = {_result_size(e.operation) for e, _ in live_events if e.into_strided}
 
     def drop_relayout_copies(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
@@ -64,7 +65,9 @@ def compare_coverage(
     if not missing and not extra:
         kernel_pairs = [(event, alive) for event, alive in kernel_events if event.code is not None]
         constants = [event for event in original.trace.events if event.constant]
-        other = _find_other_operands(required_events, [*unused_events, *constants], kernel_pairs)
+        other = _find_other_operands(
+            required_events, [*unused_events, *constants], kernel_pairs, copies_back.keys()
+        )
         if other is not None:
             missing, extra = (Counter({event.operation: 1}) for event in other)
             required_events, kernel_events = [other[0]], [(other[1], True)]
@@ -80,15 +83,19 @@ def compare_coverage(
 
 
 def _find_other_operands(
-    required: list[Event], optional: list[Event], kernels: list[tuple[Event, bool]]
+    required: list[Event],
+    optional: list[Event],
+    kernels: list[tuple[Event, bool]],
+    copies_back: Set[DispatchedOperation],
 ) -> tuple[Event, Event] | None:
     """Return the first operation whose operands come from elsewhere in the kernels, on both sides.
 
     The operations themselves are the same, as multisets. An operation is left out if the original
-    computes an equal one from what was changed in place in part.
+    computes an equal one from what was changed in place in part, or if it is one of `copies_back`,
+    which are there because the kernels write nothing in place.
     """
     originals = [*required, *optional]
-    uncertain = {event.operation for event in originals if event.uncertain}
+    uncertain = {event.operation for event in originals if event.uncertain} | copies_back
     missing = Counter(e.code for e in required if e.operation not in uncertain)
     del missing[None]
     missing -= Counter(event.code for event, alive in kernels if alive)
