@@ -384,6 +384,12 @@ ODD: dict[str, dict[str, str]] = {
         "y = torch.empty(2, 4, 16, device=x.device)\ny[0], y[1] = rows, x\n"
         "y[:, 0] = torch.arange(16.0)\nreturn y.relu(), rows",
     },
+    "a tensor that is filled with a parameter": {
+        "init": "self.a = nn.Linear(16, 16)\n"
+        "self.rest = nn.Parameter(torch.tensor(0.5), requires_grad=False)",
+        "forward": "h = torch.full_like(x, self.rest)\nfor _ in range(2):\n"
+        "    h = torch.tanh(h + self.a(x)) - self.rest\nreturn h",
+    },
     "a buffer that is added to one place of a table": {
         "init": "self.a = nn.Linear(16, 16)\nself.register_buffer('c', torch.tensor(1.5))",
         "forward": "table = torch.zeros(16, device=x.device)\n"

@@ -178,6 +178,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """
         self._open_inputs: list[frozenset[int]] = []
         """Storages of each running component's inputs."""
+        self.read_into_python: set[int] = set()
+        """Storages of tensors of which Python read a number."""
         self._shapes_read: set[int] = set()
         """Storages of tensors whose shape alone an operation read."""
         self._watches_components = False
@@ -357,6 +359,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.trace.reads_values |= Watch.depends_on_values
         if not outputs and not writes:
             self.trace.reads_values = True
+            self.read_into_python |= reads
             if not name.startswith("_assert") and not reads <= self._constant_storages:
                 self._record_value_read(before)
             return  # it reads a value into Python, or asserts something
