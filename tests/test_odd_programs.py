@@ -384,6 +384,12 @@ ODD: dict[str, dict[str, str]] = {
         "y = torch.empty(2, 4, 16, device=x.device)\ny[0], y[1] = rows, x\n"
         "y[:, 0] = torch.arange(16.0)\nreturn y.relu(), rows",
     },
+    "linear maps by numbers of forward": {
+        "init": "self.a = nn.Linear(16, 3)",
+        "forward": "w = torch.tensor([[0.4, 0.3, 0.1], [0.2, 0.7, 0.0], [0.0, 0.1, 0.9]])\n"
+        "h = F.linear(self.a(x), w.to(x)).relu()\n"
+        "return F.linear(h, w.to(x), torch.tensor([-16.0, 0.0, 0.0]).to(x))",
+    },
     "a tensor that is filled with a parameter": {
         "init": "self.a = nn.Linear(16, 16)\n"
         "self.rest = nn.Parameter(torch.tensor(0.5), requires_grad=False)",

@@ -86,6 +86,10 @@ class Program:
     def is_state(self, name: str) -> bool:
         return name in self.graph.states
 
+    def is_weight(self, name: str) -> bool:
+        """Return whether a value is a parameter or buffer of the model, and no constant."""
+        return self.is_state(name) and self.graph.states[name].kind != "constant"
+
 
 @dataclass(frozen=True, slots=True)
 class Interface:

@@ -141,7 +141,7 @@ def drop_zero_states(
         args = (None if key == "hx" else arg for key, arg in zip(op.schema, op.args, strict=False))
         changed = replace(op, args=tuple(args))
         training = graph.mode == "train"
-        if module_call(changed, graph.values, program.is_state, training=training) is not None:
+        if module_call(changed, graph.values, program.is_weight, training=training) is not None:
             operations[i] = changed
             dropped |= {program.producers[name] for name in states}
     if not dropped:

@@ -81,7 +81,7 @@ class ModuleAttributes:
         The module is made on its first use.
         """
         graph = self.program.graph
-        call = module_call(op, graph.values, self.program.is_state, training=graph.mode == "train")
+        call = module_call(op, graph.values, self.program.is_weight, training=graph.mode == "train")
         if call is None:
             return None
         key = (call.cls, call.arguments, call.weights)
