@@ -126,6 +126,8 @@ def _open_context(
             )
         _compare_versions(layout, findings)
         if isinstance(files, ForeignFiles):
+            if options.mode == "train":
+                findings.warn(f"judged in training mode alone, as {TREE_FILE} says")
             if not specialisations and not options.seed:
                 options = replace(options, seed=secret_seed())
             standalone = stack.enter_context(StandaloneRuns(layout, options, findings))

@@ -1,5 +1,7 @@
 """Attacks by somebody who had read the judge: each showed a hole once."""
 
+import json
+
 import pytest
 from attacks import Attacks, assert_caught
 from changing_files import RELU, at_import, in_forward
@@ -68,6 +70,16 @@ def hides_a_module_of_pythons(made):
 @AFRESH.blame("loop")
 def leads_to_itself(made):
     (made.directory / "loop").symlink_to("loop")
+
+
+@AFRESH.blame(RELU)
+def says_that_it_trains_and_counts_its_calls(made):
+    file = made.directory / "decomposition_tree.json"
+    tree = json.loads(file.read_text())
+    tree["metadata"]["mode"] = "train"
+    file.write_text(json.dumps(tree))
+    at_import(made, "CALLS = []")
+    in_forward(made, "CALLS.append(1)\nreturn F.relu(x) * (1 + 0.5 * (len(CALLS) > 50))")
 
 
 @pytest.mark.parametrize("attack", AFRESH, ids=str)

@@ -40,6 +40,67 @@ FORWARDS = {
         "return CODE.act(x)",
         "uses torch.CompilationUnit",
     ),
+    "a cast on one kind of device": (
+        "",
+        "with torch.autocast('cuda', dtype=torch.float16):\n    return self.linear(x)",
+        "uses torch.autocast('cuda', dtype=torch.float16), which casts on one kind",
+    ),
+    "a cast on the first device that there is": (
+        "",
+        "with torch.amp.autocast(device_type='cpu'):\n    return self.linear(x)",
+        "uses torch.amp.autocast",
+    ),
+    "the text of a tensor's type": (
+        "",
+        WRONG.format("'cuda' in x.type(None)"),
+        "uses x.type(None)",
+    ),
+    "a type that may be none": (
+        "NONE = None",
+        WRONG.format("'cuda' in x.type(NONE)"),
+        "uses x.type(NONE), which may be a text",
+    ),
+    "a translated text": (
+        "PERCENT = '!s'.translate({33: 37})",
+        WRONG.format("'cuda' in PERCENT.__mod__(x.device)"),
+        "uses translate",
+    ),
+    "bytes of a number": (
+        "PERCENT = (37).to_bytes(1, 'big')",
+        WRONG.format("PERCENT"),
+        "uses to_bytes",
+    ),
+    "bytes": ("", WRONG.format("b'a' < x"), "uses bytes"),
+    "a remainder that may be a text": (
+        "import operator",
+        WRONG.format("operator.mod(x, 2)"),
+        "uses operator.mod",
+    ),
+    "a device that is refused": (
+        "",
+        "assert x.device.type != 'cuda'\nreturn F.relu(x)",
+        "refuses a kind of device",
+    ),
+    "an error for a device": (
+        "",
+        "if x.device.type == 'cuda':\n    raise ValueError('no')\nreturn F.relu(x)",
+        "refuses a kind of device",
+    ),
+    "the bits of a dtype": (
+        "",
+        WRONG.format("torch.finfo(x.dtype).bits < 32"),
+        "decides by a dtype",
+    ),
+    "the bits of a dtype, by a name": (
+        "",
+        "bits = torch.finfo(x.dtype).bits\n" + WRONG.format("bits < 32"),
+        "decides by a dtype",
+    ),
+    "the dtype of a result": (
+        "",
+        WRONG.format("torch.result_type(x, 1) == torch.float16"),
+        "decides by a dtype",
+    ),
     "e7: errors that a context swallows": (QUIET, "return x", "replaces nn.Module's __exit__"),
     "e49: a generator that holds a mode": (
         "def quiet():\n    with torch.no_grad():\n        yield\nHELD = quiet()",

@@ -91,6 +91,8 @@ _REFUSED_NAMES = {
         "cudnn_is_acceptable",
         "set_",
         "get_overloads",
+        "mod",
+        "imod",
     ),
 }
 _CREATING = {"manual_seed"}
@@ -124,7 +126,8 @@ _REFUSED_ATTRIBUTES = LAYOUT_ATTRIBUTES - {"type", "index", "stride"} | {
     *("dim_order", "module_load", "reinforce", "hash_tensor", "extra_repr", "compile"),
     *("get_extra_state", "set_extra_state", "format", "format_map", "encode", "as_subclass"),
     *("dump_patches", "call_super_init", "to_mkldnn", "resize", "seed", "load_state_dict"),
-    *("state_dict", "set_submodule", "to_empty", "zero_grad", "register"),
+    *("state_dict", "set_submodule", "to_empty", "zero_grad", "register", "translate"),
+    *("maketrans", "to_bytes", "from_bytes", "hex", "fromhex"),
 }
 """Public attributes that tell who runs a component, that give away memory or text, or that change
 what others share, as `abc.ABC.register`."""

@@ -52,6 +52,11 @@ _CONTEXTS: tuple[object, ...] = (
     contextlib.nullcontext,
 )
 """Contexts that a `with` may enter."""
+_AUTOCASTS = (torch.autocast, torch.amp.autocast)
+_KIND_FUNCTIONS = (
+    *(torch.finfo, torch.iinfo, torch.result_type, torch.promote_types, torch.can_cast),
+)
+"""Functions that tell about a dtype."""
 _DECORATORS: tuple[object, ...] = (
     *(torch.no_grad, torch.enable_grad, torch.inference_mode, dataclasses.dataclass, enum.unique),
     *(functools.cached_property, functools.wraps, abc.abstractmethod, typing.final),
@@ -222,11 +227,13 @@ class _Reading:
                 else self._attribute_fault(node)
             )
         if node in self._messages:
-            return None
+            return "refuses a kind of device" if _names_a_device(node) else None
         if isinstance(node, ast.Set) and not self._is_searched(node):
             return "uses a set, whose order is another in each process, except after `in`,"
         if isinstance(node, ast.JoinedStr) and not self._is_counted(node):
             return "uses the text of a value"
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            return "uses bytes"
         if isinstance(node, ast.Constant) and "%" in str(node.value):
             is_docstring = isinstance(self._scopes.parents[node], ast.Expr)
             return None if is_docstring else "uses % in a text"
@@ -250,6 +257,8 @@ class _Reading:
                 return f"replaces nn.Module's {method}"
         if isinstance(node, ast.With):
             for item in node.items:
+                if self._is_autocast_of_one_device(item.context_expr):
+                    return f"uses {ast.unparse(item)}, which casts on one kind of device alone,"
                 is_known = self._calls_one_of(item.context_expr, _CONTEXTS)
                 is_plain = is_known and not item.optional_vars
                 if not is_plain and not self._calls_own_context(item.context_expr):
@@ -281,6 +290,13 @@ class _Reading:
         value = self._names.try_value(node.func)
         is_wraps = value is functools.wraps and (len(node.args) != 1 or node.keywords)
         return any(value is function for function in functions) and not is_wraps
+
+    def _is_autocast_of_one_device(self, node: ast.expr) -> bool:
+        """Return whether it is `torch.autocast` for anything but the device of a value."""
+        if not isinstance(node, ast.Call) or not self._calls_one_of(node, _AUTOCASTS):
+            return False
+        named = [k.value for k in node.keywords if k.arg == "device_type"]
+        return not all(map(_is_device_type, [*node.args[:1], *named] or [node]))
 
     def _calls_own_context(self, node: ast.expr) -> bool:
         """Return whether it is a call of a class of the file that is a context manager."""
@@ -441,6 +457,8 @@ class _Reading:
             is_call = isinstance(parent, ast.Call) and parent.func is node and bool(parent.args)
             call = self._scopes.parents[parent] if isinstance(parent, ast.keyword) else parent
             names_device = isinstance(call, ast.Call) and self._calls_one_of(call, _CONTEXTS)
+            if is_call and name == "type" and not self._is_kind(parent.args[0]):  # type: ignore[attr-defined]
+                return f"uses {ast.unparse(parent)}, which may be a text (cast with .to(dtype)),"
             return None if is_call or names_device else f"uses {name}"
         if name == "stride":
             is_call = isinstance(parent, ast.Call) and parent.func is node
@@ -449,6 +467,14 @@ class _Reading:
         if self._is_attribute(name) or (is_of_child and name not in refused_attributes()):
             return None
         return f"uses {name}"
+
+    def _is_kind(self, node: ast.expr) -> bool:
+        """Return whether an expression is a dtype of torch, the name of one, or a value's dtype."""
+        is_name = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_name or isinstance(self._names.try_value(node), torch.dtype | type):
+            return True
+        is_dtype = isinstance(node, ast.Attribute) and node.attr == "dtype"
+        return is_dtype and "dtype" not in self._attributes
 
     def _store_fault(self, node: ast.Attribute) -> str | None:
         """Return the fault of an assignment to an attribute, or None."""
@@ -507,7 +533,11 @@ class _Reading:
                 return "uses is, which a copy answers otherwise,"
             statement = next(self._ancestors(node))
             is_cast = isinstance(statement, ast.If | ast.IfExp) and self._only_casts(statement)
-            tests = [n for n in operands if not isinstance(n, ast.Call) and not is_cast]
+            tests = [
+                n
+                for n in operands
+                if not is_cast and (not isinstance(n, ast.Call) or self._tells_kind(n))
+            ]
         elif isinstance(node, ast.If | ast.While | ast.IfExp) and node.test not in self._messages:
             tests = [] if self._only_casts(node) else [node.test]
         elif isinstance(node, ast.Subscript):
@@ -566,7 +596,16 @@ class _Reading:
             is_kind = isinstance(value, ast.Attribute) and value.attr in {"dtype", "device"}
             if is_kind and not isinstance(self._names.try_value(value.value), ModuleType):  # type: ignore[attr-defined]
                 return True
+            if any(map(self._tells_kind, _owners(value))):
+                return True
         return False
+
+    def _tells_kind(self, node: ast.AST) -> bool:
+        """Return whether it is a call like `torch.finfo(x.dtype)`."""
+        if not isinstance(node, ast.Call):
+            return False
+        value = self._names.try_value(node.func)
+        return any(value is function for function in _KIND_FUNCTIONS)
 
     def _message_parts(self, part: ast.stmt) -> Iterator[ast.AST]:
         """Yield what only errors, assertions, warnings and descriptions say or ask."""
@@ -701,6 +740,26 @@ def _root(node: ast.expr) -> ast.Name | None:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node if isinstance(node, ast.Name) else None
+
+
+def _is_device_type(node: ast.expr) -> bool:
+    """Return whether an expression is like `x.device.type`."""
+    owner = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else None
+    return isinstance(owner, ast.Attribute) and owner.attr == "device"
+
+
+def _names_a_device(node: ast.AST) -> bool:
+    """Return whether it compares a device with a text, as in `x.device.type == "cpu"`."""
+    operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    return any(map(_is_device, operands)) and any(isinstance(n, ast.Constant) for n in operands)
+
+
+def _owners(value: ast.AST) -> Iterator[ast.AST]:
+    """Yield an expression, and those that its attributes are of: of `a().b`, also `a()`."""
+    yield value
+    while isinstance(value, ast.Attribute):
+        value = value.value
+        yield value
 
 
 def _format_fault(description: str, node: ast.AST) -> str:

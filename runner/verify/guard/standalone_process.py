@@ -117,8 +117,8 @@ def _call_models(
     Before, a component is rehearsed: called on inputs of its own. It is called once, then up to 4
     times in the first 0.25 s, and up to 16 times in the first 0.03 s of processor time. A slow
     component is called with gradients only, and rehearsed only if it is a kernel. In training mode
-    there is one call and no rehearsal. `slots`: where its weights and buffers are; a forward may
-    write to these. `watch`: a StateWatch.
+    one call follows the rehearsal. `slots`: where its weights and buffers are; a forward may write
+    to these, and in training replace them. `watch`: a StateWatch.
     """
     states = [_copy_state(slots, model, tools) for model in models]
     called_models: set[int] = set()
@@ -131,11 +131,11 @@ def _call_models(
         copies = tools["copy_nested"](args), tools["copy_nested"](kwargs)
         is_first = index not in called_models
         called_models.add(index)
-        keeps_state = contextlib.nullcontext()  # Training may change what a model holds.
-        if not request["training"]:
-            keeps_state = watch.watch_call(model, is_first=is_first)
-        with keeps_state, context:
+        held = [(slot, tools["tensor_at"](model, slot)) for slot, _ in states[index]]
+        with watch.watch_call(model, is_first=is_first), context:
             output = tools["to_plain_containers"](model(*copies[0], **copies[1]))
+            for slot, tensor in held if request["training"] else ():
+                tools["put_tensor"](model, slot, tensor)  # Training may replace its buffers.
         for slot, tensor in states[index]:
             tools["put_tensor"](model, slot, tensor.clone())
         list_tensors = tools["list_tensors"]
@@ -153,11 +153,11 @@ def _call_models(
             calls += 1
             elapsed_s = time.process_time() - started
 
+    if request["kernel"] or request["training"]:
+        rehearse()
     if request["training"]:
         yield call(torch.no_grad())
         return
-    if request["kernel"]:
-        rehearse()
     started = time.monotonic()
     try:
         yield call(torch.enable_grad())
