@@ -60,6 +60,8 @@ positive eigenvalues; `unit`: between 0 and 1, where all roots and powers are fi
 input a single number, the first one of that run."""
 
 
+_REPEATING = {"repeat", "expand", "clone", "contiguous", "reshape"}
+"""Operators that give the elements that they read, some of them several times."""
 _NONZERO_OPERATORS = {"nonzero", "nonzero_numpy", "argwhere"}
 """Operators whose result has a row for each element that is not zero."""
 
@@ -343,6 +345,10 @@ class _InputDrawer:
         program = self.program
         for i in program.consumers.get(name, ()):
             op = program.graph.operations[i]
+            if (op.view or op.name in _REPEATING) and any(
+                map(self._fills_with_infinity, op.outputs)
+            ):
+                return True
             if op.name not in {"masked_fill", "index_put"} or name == next(op.refs()):
                 continue
             value = op.arg("value", op.arg("values"))
