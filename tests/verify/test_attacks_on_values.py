@@ -48,6 +48,30 @@ def a_state_of_zeros(directory):
     return lone(directory, "torch.tanh(x[0])", "torch.tanh(x[1])", **options)
 
 
+def an_input_of_ones(directory):
+    options = {"inputs": ("torch.randn(4, 16)", "torch.ones(4, 16)"), "shapes": ((4, 16),) * 2}
+    return lone(directory, "torch.mul(x, y)", "torch.mul(x, y[:, :1])", **options)
+
+
+def a_mask_that_hides_nothing(directory):
+    options = {
+        "inputs": ("torch.randn(8, 8)", "torch.zeros(8, 8, dtype=torch.bool)"),
+        "shapes": ((8, 8),) * 2,
+        "dtypes": ("float32", "bool"),
+        "output": (8, 8),
+    }
+    return lone(directory, "x.masked_fill(y, 0.0)", "x.masked_fill(y.t(), 0.0)", **options)
+
+
+def lengths_that_are_equal(directory):
+    options = {
+        "inputs": ("torch.randn(4, 16)", "torch.full((4, 1), 8)"),
+        "shapes": ((4, 16), (4, 1)),
+        "dtypes": ("float32", "int64"),
+    }
+    return lone(directory, "torch.mul(x, y)", "torch.mul(x, y[:1].expand(4, 1))", **options)
+
+
 def a_choice_after_a_fresh_bias(directory):
     stages = [("linear", "nn.Linear(16, 16)", "self.op(x)"), ("sign", "", "torch.sign(x)")]
     made = line(directory, stages)
@@ -75,6 +99,21 @@ def differs_at_every_second_place_of_a_large_table(made):
 
 @HIDDEN.blame(KERNEL, "model", make=a_state_of_zeros)
 def takes_another_part_of_an_input_of_zeros(made):
+    pass
+
+
+@HIDDEN.blame(KERNEL, "model", make=an_input_of_ones)
+def takes_one_column_of_a_mask_of_ones(made):
+    pass
+
+
+@HIDDEN.blame(KERNEL, "model", make=a_mask_that_hides_nothing)
+def turns_a_mask_that_hides_nothing(made):
+    pass
+
+
+@HIDDEN.blame(KERNEL, "model", make=lengths_that_are_equal)
+def takes_one_length_for_all(made):
     pass
 
 
@@ -150,3 +189,17 @@ def test_what_other_values_would_lead_to_is_said_not_to_be_judged(tmp_path, judg
     verification = judged(made, trials=1)
 
     assert any("what other values lead to" in note for note in verification.health)
+
+
+def test_an_input_that_can_hold_no_other_number_stays_as_it_is(tmp_path, judged):
+    options = {"inputs": ("torch.zeros(4, dtype=torch.int64)",), "shapes": ((4,),)}
+    init = "self.table = nn.Parameter(torch.randn(1, 16))"
+    made = lone(
+        tmp_path,
+        "F.embedding(x, self.table)",
+        init=init,
+        weights=("table",),
+        dtypes=("int64",),
+        **options,
+    )
+    assert judged(made).status == "passed"

@@ -53,7 +53,7 @@ from runner.verify.gates.input_changes import (
     InputWatch,
     input_change_fault,
     input_change_warnings,
-    move_zeros,
+    move_equal_elements,
 )
 from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_to_fail
@@ -127,6 +127,9 @@ class CompositionGate:
         """Kernel files that do the same as one call of a function or module of the author's."""
         self.single_operation_kernels: set[str] = set()
         """Kernel files that run at most one operation on an input in each call by the model."""
+        self._moves_whole_numbers = False
+        """Whether integers and booleans among the inputs are changed: the original decides by no
+        value, and takes the changed ones."""
         self._fingerprints: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
@@ -294,7 +297,8 @@ class CompositionGate:
     def _draw_inputs(self, problem: AnyProblem, trial: int) -> Inputs:
         inputs = self.runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
         if trial and self.runner.standalone and not self.runner.options.specialised:
-            move_zeros(inputs, torch.Generator().manual_seed(self.runner.options.seed + trial))
+            generator = torch.Generator().manual_seed(self.runner.options.seed + trial)
+            move_equal_elements(inputs, generator, whole_numbers=self._moves_whole_numbers)
         return inputs
 
     def _run_original(
@@ -314,6 +318,10 @@ class CompositionGate:
                 f"{ORIGINAL}: forward", model, model_inputs, trial, watch
             )
         except CannotJudge as error:
+            if trial and self._moves_whole_numbers:
+                self._moves_whole_numbers = False
+                inputs.release()
+                return self._run_original(problem, mapping, inputs, trial)
             drawn_from = f"inputs of seed {runner.options.seed + trial}"
             raise CannotJudge(f"{error}; {drawn_from}: {describe_inputs(model_inputs)}") from error
         changes = input_watch.find_changes()
@@ -324,6 +332,7 @@ class CompositionGate:
         expected = self.context.disk_cache.store(output)
         self._fingerprints.add(fingerprint(expected))
         if observation:
+            self._moves_whole_numbers = not observation.trace.reads_values
             self._examine_output(problem, model, inputs, output, expected is output, observation)
         return _OriginalRun(expected, weights, weight_table, observation, buffers, changes)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from runner.verify.gates.compare import COMPOSITION, compare
-from runner.verify.gates.weights import has_overlap
+from runner.verify.gates.weights import has_one_value, has_overlap
 from runner.verify.layout import ORIGINAL
 from runner.verify.runtime.output_leaves import tensors
 from runner.verify.runtime.runner import Inputs
@@ -66,12 +66,41 @@ def input_change_warnings(
     ]
 
 
-def move_zeros(inputs: Inputs, generator: torch.Generator) -> None:
-    """Draw inputs that are zero throughout from [0, 0.1): zeros hide a view of a wrong part."""
+def move_equal_elements(inputs: Inputs, generator: torch.Generator, *, whole_numbers: bool) -> None:
+    """Change inputs whose parts are equal: they hide a view of a wrong part.
+
+    Floating-point zeros are drawn from [0, 0.1), and other numbers come up to a tenth nearer to
+    zero. `whole_numbers`: integers and booleans change, too: a quarter of the booleans become the
+    opposite, and integers others that the input holds, or smaller ones.
+    """
     for tensor in tensors(list(inputs)):
-        is_moved = tensor.is_floating_point() and tensor.numel() > 1 and not has_overlap(tensor)
-        if is_moved and not tensor.any():
-            tensor.copy_(torch.rand(tensor.shape, generator=generator) * 0.1)
+        if tensor.numel() < 2 or tensor.layout != torch.strided or has_overlap(tensor):
+            continue
+        if not (tensor.is_floating_point() or (whole_numbers and not tensor.is_complex())):
+            continue
+        is_zero = not tensor.any()
+        if not is_zero and not _has_equal_parts(tensor):
+            continue
+        noise = torch.rand(tensor.shape, generator=generator)
+        if tensor.is_floating_point():
+            tensor.copy_(noise * 0.1 if is_zero else tensor * (1 - noise * 0.1))
+        elif tensor.dtype == torch.bool:
+            tensor.logical_xor_(noise < 0.25)
+        elif has_one_value(tensor):
+            value = int(tensor.flatten()[0])
+            if value >= 0:
+                low, high = (0, 1) if value < 2 else ((value + 1) // 2, value)
+                tensor.copy_(low + (noise * (high - low + 1)).long())
+        else:
+            tensor.copy_(tensor.flatten()[(noise * tensor.numel()).long()])
+
+
+def _has_equal_parts(tensor: torch.Tensor) -> bool:
+    """Return whether all parts of a tensor along one of its dimensions are equal."""
+    return any(
+        n > 1 and torch.equal(tensor, tensor.narrow(d, 0, 1).expand_as(tensor))
+        for d, n in enumerate(tensor.shape)
+    )
 
 
 def _layout_of(tensor: torch.Tensor) -> _Layout:
