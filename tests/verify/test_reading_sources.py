@@ -35,6 +35,7 @@ def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:
         "return x.view(-1, DIM // HEADS)",
         "assert x.ndim == 3 and x.shape[-1] == self.dim, f'{x.shape}'\nreturn self.a(x)",
         "assert x.shape == (2, 3)\nreturn self.a(x)",
+        "b, c = x.shape\nassert y.shape == (b, c)\nreturn self.a(x)",
         "if x.dtype != torch.float32:\n    raise TypeError\nreturn self.a(x)",
         "if not self.training:\n    return self.a(x)\nreturn self.b(x)",
         "return self.a(x.view(x.shape[0], max(x.shape[1] // 2, 1), -1))",

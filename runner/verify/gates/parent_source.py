@@ -169,8 +169,7 @@ class _ParentMethod:
                 isinstance(op, ast.Is | ast.IsNot) for op in node.ops
             )
             is_test |= isinstance(node, ast.Compare) and all(
-                self._is_number(side) or _is_description(side)
-                for side in (node.left, *node.comparators)
+                self._is_plain(side) for side in (node.left, *node.comparators)
             )
             is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
             return None if is_test or self._is_number(node) else f"`{text}` is no child call"
@@ -200,6 +199,12 @@ class _ParentMethod:
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.Not) and self._is_truth(node.operand)
         return isinstance(node, ast.Compare) or _is_description(node)
+
+    def _is_plain(self, node: ast.expr) -> bool:
+        """Return whether it is a number, a description, or a tuple of them, as `(b, s, 1)`."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return all(map(self._is_plain, node.elts))
+        return self._is_number(node) or _is_description(node)
 
     def _is_number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):

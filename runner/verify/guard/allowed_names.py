@@ -70,7 +70,7 @@ _ALLOWED_NAMES = {
     "abc": {"ABC", "abstractmethod"},
     "collections": {"OrderedDict", "defaultdict", "deque", "namedtuple", "Counter"},
     "copy": {"copy", "deepcopy"},
-    "types": {"SimpleNamespace", "MappingProxyType", "NoneType"},
+    "types": {"SimpleNamespace", "MappingProxyType", "ModuleType", "NoneType"},
     "dataclasses": {"dataclass", "field", "fields", "asdict", "astuple", "replace"},
     "contextlib": {"nullcontext"},
     "functools": {"partial", "partialmethod", "reduce", "wraps", "cached_property"},

@@ -325,7 +325,7 @@ class _Reading:
             return None
         if isinstance(value, ModuleType) and not self._names.is_renaming(node):
             return f"uses {ast.unparse(node)} as a value"
-        is_type = value is torch.Tensor or value is torch.device
+        is_type = any(value is kind for kind in (torch.Tensor, torch.device, ModuleType))
         if is_type and not self._names_type(node):
             return f"uses {ast.unparse(node)} as a value"
         if value is functools.wraps and not self._is_decorated_by(parent):
