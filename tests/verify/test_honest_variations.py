@@ -163,6 +163,14 @@ KERNELS |= {
             "    return [torch.randn(2, 4, 6, 6, generator=g)]",
         )
     ),
+    "a generator in a helper for its inputs": relu(
+        (
+            "def get_inputs():",
+            "def _drawn():\n    g = torch.Generator()\n    g.manual_seed(7)\n"
+            "    return torch.randn(2, 4, 6, 6, generator=g)\n\n\ndef get_inputs():",
+        ),
+        (DRAWN, "return [_drawn()]"),
+    ),
     "inputs as a tuple": relu((DRAWN, "return (torch.randn(2, 4, 6, 6),)")),
     "inputs by name": relu(
         (DRAWN, "x = torch.randn((2, 4, 6, 6), dtype=torch.float32)\n    return [x]")

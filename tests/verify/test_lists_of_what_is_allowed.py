@@ -178,6 +178,11 @@ FORWARDS = {
         "uses is, which a copy",
     ),
     "s7: the order of a set": ("", WRONG.format("list({'a', 'b'})[0] == 'a'"), "uses a set"),
+    "a helper for inputs that the model uses, too": (
+        "def seeded(x):\n    torch.manual_seed(0)\n    return x",
+        "return seeded(x)",
+        "uses torch.manual_seed",
+    ),
     "ii: an assertion that changes something": (
         "RAN = []",
         f"assert not RAN.append(1)\n{WRONG.format('RAN')}",

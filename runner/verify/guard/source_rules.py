@@ -39,6 +39,7 @@ from runner.verify.guard.statement_roles import (
     TEST_FUNCTIONS,
     StatementRoles,
     component_code,
+    drawing_functions,
     is_main,
 )
 
@@ -194,10 +195,11 @@ class _Reading:
                 is_definition = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in bindings)
                 if is_definition and len(bindings) > 1:
                     return _format_fault(f"uses {name} for two things", bindings[1])
+            drawing = drawing_functions(self._tree)
             for part in component_code(ast.Module(body, [])):
                 if is_main(part):
                     continue
-                self._draws = self._seeds or getattr(part, "name", "") == "get_inputs"
+                self._draws = self._seeds or getattr(part, "name", "") in drawing
                 self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
                 # Names first: `open` says more than the `read` of `open(...).read`.
                 nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))

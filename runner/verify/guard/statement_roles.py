@@ -7,7 +7,7 @@ import ast
 import builtins
 import functools
 import importlib.resources
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from runner.verify.guard.allowed_names import ImportedNames
@@ -178,18 +178,35 @@ def _used_functions(tree: ast.Module) -> set[str]:
     """Return the functions that the model and its inputs use; the others only serve tests."""
     functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
     tests = {name for name in functions if name in TEST_FUNCTIONS}
-    pending: list[ast.AST] = [
+    pending = [
         part
         for part in tree.body
         if not is_main(part) and not (isinstance(part, ast.FunctionDef) and part.name in tests)
     ]
+    return {*_INTERFACE_FUNCTIONS, *_find_helpers(functions, pending)}
+
+
+def drawing_functions(tree: ast.Module) -> set[str]:
+    """Return `get_inputs` and the functions that it alone uses."""
+    functions = {part.name: part for part in tree.body if isinstance(part, ast.FunctionDef)}
+    drawing = [part for part in tree.body if getattr(part, "name", None) == "get_inputs"]
+    is_other = {"get_inputs", *TEST_FUNCTIONS}.isdisjoint
+    others = [n for n in tree.body if is_other([getattr(n, "name", "")]) and not is_main(n)]
+    return {"get_inputs", *_find_helpers(functions, drawing) - _find_helpers(functions, others)}
+
+
+def _find_helpers(functions: Mapping[str, ast.FunctionDef], users: Iterable[ast.stmt]) -> set[str]:
+    """Return the helper functions that some statements use, also through other helpers.
+
+    A helper's own definition is no use of it.
+    """
     helpers = set(functions) - _INTERFACE_FUNCTIONS
-    pending = [part for part in pending if getattr(part, "name", None) not in helpers]
-    used_names = set(_INTERFACE_FUNCTIONS)
+    pending: list[ast.AST] = [u for u in users if getattr(u, "name", None) not in helpers]
+    used: set[str] = set()
     while pending:
         for node in ast.walk(pending.pop()):
             name = node.id if isinstance(node, ast.Name) else None
-            if name in helpers and name not in used_names:
-                used_names.add(name)
+            if name in helpers and name not in used:
+                used.add(name)
                 pending.append(functions[name])
-    return used_names
+    return used
