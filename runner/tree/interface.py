@@ -87,8 +87,9 @@ class Program:
         return name in self.graph.states
 
     def is_weight(self, name: str) -> bool:
-        """Return whether a value is a parameter or buffer of the model, and no constant."""
-        return self.is_state(name) and self.graph.states[name].kind != "constant"
+        """Return whether a value is a tensor of the model, and no constant that a file spells."""
+        state = self.graph.states.get(name)
+        return state is not None and (state.kind != "constant" or state.literal is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -58,6 +59,9 @@ def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.T
     for op in graph.operations:
         name, _, overload = op.target.partition(".")
         operator = getattr(getattr(torch.ops.aten, name), overload)
+        if op.target == "to.device":  # Here everything is on the CPU.
+            operator = partial(torch.Tensor.to, device="cpu")
+            op = replace(op, args=(op.args[0], *op.args[2:]))
         result = operator(*map(argument, op.args), **{k: argument(v) for k, v in op.kwargs})
         results = result if isinstance(result, (tuple, list)) else [result]
         for output, tensor in zip(op.outputs, results, strict=True):

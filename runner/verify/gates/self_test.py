@@ -137,7 +137,8 @@ def run_self_test(component: str, context: Context) -> None:
         output, observation = runner.forward(f"{component}: forward", model, inputs, trial, watch)
         judge_output(component_file, output, context)
         assert observation is not None
-        unread_weights = frozenset(weights_of(model)) - observation.weights_used
+        used_weights = observation.weights_used | observation.weights_read
+        unread_weights = frozenset(weights_of(model)) - used_weights
         context.tests.unread_weights[component] = unread_weights
         events = watch.trace.events
         context.tests.note_operations(component, count_operations(events))

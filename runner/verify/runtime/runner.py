@@ -43,7 +43,9 @@ class ForwardObservation:
     alive: list[bool]
     """For each event, whether it reaches an output."""
     weights_used: frozenset[str]
-    """Names of the weights that reach an output, or of which Python read a number."""
+    """Names of the weights that reach an output."""
+    weights_read: frozenset[str]
+    """Names of the weights of which Python read a number."""
     inputs_used: tuple[bool, ...]
     """For each tensor among the inputs, whether it reaches an output."""
 
@@ -237,8 +239,11 @@ class ForwardRunner:
             bool(watch.storage_numbers(tensor) & needed_storages)
             for tensor in tensors(list(inputs))
         )
-        weights_used = frozenset(watch.weights_in(needed_storages | watch.read_into_python))
-        return output, ForwardObservation(watch.trace, reaches_output, weights_used, inputs_used)
+        weights_used = frozenset(watch.weights_in(needed_storages))
+        weights_read = frozenset(watch.weights_in(watch.read_into_python))
+        return output, ForwardObservation(
+            watch.trace, reaches_output, weights_used, weights_read, inputs_used
+        )
 
     @property
     def last_trial(self) -> int:
