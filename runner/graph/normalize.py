@@ -354,7 +354,8 @@ class _Functionalizer:
             )
             return out
         value, source_spec = source.name, self.values[source.name]
-        if (value in self.on_cpu) != (out in self.on_cpu):
+        is_into_part = isinstance(op.args[0], Ref) and op.args[0].name in self.base
+        if is_into_part and (value in self.on_cpu) != (out in self.on_cpu):
             moved = self._add_value(out, source_spec)
             self._append(
                 replace(
