@@ -396,11 +396,6 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "h = torch.full_like(x, self.rest)\nfor _ in range(2):\n"
         "    h = torch.tanh(h + self.a(x)) - self.rest\nreturn h",
     },
-    "rows that are added to the only grid of a batch": {
-        "init": "self.a = nn.Linear(16, 16)",
-        "forward": "grid, places = x.new_zeros(1, 8, 16), x.argmax(1) % 8\n"
-        "grid[0].index_put_((places,), self.a(x), accumulate=True)\nreturn grid.relu()",
-    },
     "a buffer that is added to one place of a table": {
         "init": "self.a = nn.Linear(16, 16)\nself.register_buffer('c', torch.tensor(1.5))",
         "forward": "table = torch.zeros(16, device=x.device)\n"

@@ -30,8 +30,6 @@ def scatter_into_base(
     dim = view.arg("dim", 0)
     args: tuple[Arg, ...]
     if view.name in {"select", "unbind"}:
-        if isinstance(dim, int) and shape[dim] == 1:  # The only row is all of the base.
-            return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
         index = view.args[2] if view.name == "select" else position
         args = (Ref(base), Ref(value), dim, index)
         return ("select_scatter.default", args, ("self", "src", "dim", "index"), True)
