@@ -78,6 +78,8 @@ def move_equal_elements(inputs: Inputs, generator: torch.Generator, *, whole_num
             continue
         if not (tensor.is_floating_point() or (whole_numbers and not tensor.is_complex())):
             continue
+        if tensor.is_floating_point() and tensor.dtype.itemsize == 1:
+            continue  # float8 can neither be compared nor multiplied
         is_zero = not tensor.any()
         if not is_zero and not _has_equal_parts(tensor):
             continue
