@@ -72,6 +72,18 @@ def lengths_that_are_equal(directory):
     return lone(directory, "torch.mul(x, y)", "torch.mul(x, y[:1].expand(4, 1))", **options)
 
 
+def a_buffer_that_hides_nothing(directory):
+    options = {
+        "inputs": ("torch.randn(8, 8)",),
+        "shapes": ((8, 8),),
+        "output": (8, 8),
+        "init": "self.register_buffer('seen', torch.zeros(8, 8, dtype=torch.bool))",
+        "weights": ("seen",),
+    }
+    wrong = "x.masked_fill(self.seen.t(), 0.0)"
+    return lone(directory, "x.masked_fill(self.seen, 0.0)", wrong, **options)
+
+
 def a_choice_after_a_fresh_bias(directory):
     stages = [("linear", "nn.Linear(16, 16)", "self.op(x)"), ("sign", "", "torch.sign(x)")]
     made = line(directory, stages)
@@ -112,6 +124,11 @@ def turns_a_mask_that_hides_nothing(made):
     pass
 
 
+@HIDDEN.blame(KERNEL, "model", make=a_buffer_that_hides_nothing)
+def turns_a_buffer_that_hides_nothing(made):
+    pass
+
+
 @HIDDEN.blame(KERNEL, "model", make=lengths_that_are_equal)
 def takes_one_length_for_all(made):
     pass
@@ -130,6 +147,11 @@ def pads_with_memory_that_happens_to_be_zero(made):
 @HIDDEN.blame("composition_test.py", make=a_tanh)
 def wipes_the_callers_input(made):
     changed(made, TANH_X, "y = torch.tanh(x)\n        x.zero_()\n        return y")
+
+
+@HIDDEN.blame(KERNEL, make=a_tanh)
+def wipes_the_callers_input_through_its_data(made):
+    changed(made, TANH_X, "y = torch.tanh(x)\n        x.data.zero_()\n        return y")
 
 
 @HIDDEN.blame("composition_test.py", make=a_tanh)

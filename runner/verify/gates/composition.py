@@ -90,7 +90,7 @@ from runner.verify.loading_files import (
 )
 from runner.verify.original_check import describe_inputs
 from runner.verify.runtime.operation_watch import ComponentCall, Event
-from runner.verify.runtime.output_leaves import MissingValuesError
+from runner.verify.runtime.output_leaves import MissingValuesError, tensors
 from runner.verify.runtime.replay import Recording
 from runner.verify.runtime.runner import ForwardObservation, Inputs, SharedInputs
 
@@ -128,8 +128,8 @@ class CompositionGate:
         self.single_operation_kernels: set[str] = set()
         """Kernel files that run at most one operation on an input in each call by the model."""
         self._moves_whole_numbers = False
-        """Whether integers and booleans among the inputs are changed: the original decides by no
-        value, and takes the changed ones."""
+        """Whether integers and booleans among the inputs and buffers are changed: the original
+        decides by no value, and takes the changed ones."""
         self._fingerprints: set[object] = set()
         self._other_strides: list[str] = []
         """Kernel files that the model calls with other strides than their own inputs have."""
@@ -298,7 +298,8 @@ class CompositionGate:
         inputs = self.runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
         if trial and self.runner.standalone and not self.runner.options.specialised:
             generator = torch.Generator().manual_seed(self.runner.options.seed + trial)
-            move_equal_elements(inputs, generator, whole_numbers=self._moves_whole_numbers)
+            moved = tensors(list(inputs))
+            move_equal_elements(moved, generator, whole_numbers=self._moves_whole_numbers)
         return inputs
 
     def _run_original(
@@ -309,6 +310,11 @@ class CompositionGate:
         if runner.standalone:
             runner.standalone.record_original_model(model, trial)
         runner.vary(model, trial, frozenset(mapping.values()))
+        if trial and runner.standalone and self._moves_whole_numbers:
+            generator = torch.Generator().manual_seed(runner.options.seed + trial)
+            buffers = [t for name, t in model.named_buffers() if name in mapping.values()]
+            whole = (t for t in buffers if not (t.is_floating_point() or t.is_meta))
+            move_equal_elements(whole, generator, whole_numbers=True)
         weight_table, weights = describe_weights(model), snapshot_weights(model)
         model_inputs = inputs.get()
         input_watch = InputWatch(model_inputs)
@@ -325,7 +331,7 @@ class CompositionGate:
             drawn_from = f"inputs of seed {runner.options.seed + trial}"
             raise CannotJudge(f"{error}; {drawn_from}: {describe_inputs(model_inputs)}") from error
         changes = input_watch.find_changes()
-        buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        left_buffers = copy_buffers(model) if runner.options.mode == "train" else {}
         with foreign_code(f"{ORIGINAL}: forward", runner.directory):
             check_outputs(problem.problem, output)
         del model_inputs, input_watch
@@ -334,7 +340,7 @@ class CompositionGate:
         if observation:
             self._moves_whole_numbers = not observation.trace.reads_values
             self._examine_output(problem, model, inputs, output, expected is output, observation)
-        return _OriginalRun(expected, weights, weight_table, observation, buffers, changes)
+        return _OriginalRun(expected, weights, weight_table, observation, left_buffers, changes)
 
     def _judge_inputs(
         self, original: dict[int, ChangedInput], composed: dict[int, ChangedInput], trial: int

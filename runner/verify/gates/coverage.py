@@ -196,7 +196,7 @@ def find_input_writes(
     """
     in_place = Counter(e.operation for e in original.trace.events if e.in_place)
     for event in kernels.trace.events:
-        if event.into_input and event.component and not event.constant:
+        if event.into_input and event.component:
             in_place[event.operation] -= 1
             if in_place[event.operation] < 0:
                 name = event.operation.name

@@ -1,6 +1,6 @@
 """Compares what two forwards leave in the model's inputs, and moves inputs that hide faults."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -66,14 +66,16 @@ def input_change_warnings(
     ]
 
 
-def move_equal_elements(inputs: Inputs, generator: torch.Generator, *, whole_numbers: bool) -> None:
-    """Change inputs whose parts are equal: they hide a view of a wrong part.
+def move_equal_elements(
+    values: Iterable[torch.Tensor], generator: torch.Generator, *, whole_numbers: bool
+) -> None:
+    """Change inputs, or buffers, whose parts are equal: they hide a view of a wrong part.
 
     Floating-point zeros are drawn from [0, 0.1), and other numbers come up to a tenth nearer to
     zero. `whole_numbers`: integers and booleans change, too: a quarter of the booleans become the
-    opposite, and integers others that the input holds, or smaller ones.
+    opposite, and integers others that the tensor holds, or smaller ones.
     """
-    for tensor in tensors(list(inputs)):
+    for tensor in values:
         if tensor.numel() < 2 or tensor.layout != torch.strided or has_overlap(tensor):
             continue
         if not (tensor.is_floating_point() or (whole_numbers and not tensor.is_complex())):
