@@ -11,6 +11,8 @@ WIDTH = 88
 _PLAIN = re.compile(r"-?\d[\w.+-]*|True|False|-?float\(\"\w+\"\)")
 """A number or a boolean, as Python writes it."""
 _NUMBER = re.compile(r"(?<![\w.])\d+")
+_CODE = re.compile(r"""(?:[^"'#]|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')*+""")
+"""A statement without its comment."""
 
 
 def typical_width(text: str) -> int:
@@ -102,15 +104,12 @@ def _wrap_in_parentheses(code: str, comment: str, indent: int) -> list[str] | No
 
 def split_comment(line: str) -> tuple[str, str]:
     """Return a statement and its comment; the comment begins with two blanks, or is empty."""
-    quote = ""
-    for position, letter in enumerate(line):
-        if quote:
-            quote = "" if letter == quote and line[position - 1] != "\\" else quote
-        elif letter in "\"'":
-            quote = letter
-        elif letter == "#":
-            return line[:position].rstrip(), f"  {line[position:]}"
-    return line, ""
+    if "#" not in line:
+        return line, ""
+    code = _CODE.match(line)
+    if code is None or not line.startswith("#", code.end()):
+        return line, ""
+    return code[0].rstrip(), f"  {line[code.end() :]}"
 
 
 def _bracket_pairs(code: str) -> dict[int, int]:

@@ -131,19 +131,31 @@ def _find_repetition(
             if equals and target.isidentifier():
                 groups[-1][-1] = f"{target} = {groups[-1][-1].removeprefix('return ')}"
                 tail = [f"return {target}"]
-        steps = [
-            [_with_slot(line, name) for line in group]
-            for name, group in zip(run, groups, strict=True)
-        ]
-        codes = [[split_comment(line)[0] for line in step] for step in steps]
-        if all(code == codes[0] for code in codes) and len(codes[0]) == size:
+        if _are_equal_turns(groups, run):
+            steps = [
+                [_with_slot(line, name) for line in group]
+                for name, group in zip(run, groups, strict=True)
+            ]
             has_equal_comments = [len(set(variants)) == 1 for variants in zip(*steps, strict=True)]
             body = [
-                s if turn else c
-                for s, c, turn in zip(steps[0], codes[0], has_equal_comments, strict=True)
+                line if is_equal else split_comment(line)[0]
+                for line, is_equal in zip(steps[0], has_equal_comments, strict=True)
             ]
             return start, body, tail
     return no_repetition
+
+
+def _are_equal_turns(groups: Sequence[Sequence[str]], run: Sequence[str]) -> bool:
+    """Return whether each module's statements are those of the first one, but for comments."""
+    first = groups[0]
+    return all(
+        len(group) == len(first)
+        and all(
+            _code_with_slot(line, name) == _code_with_slot(expected, run[0])
+            for line, expected in zip(group, first, strict=True)
+        )
+        for name, group in zip(run[1:], groups[1:], strict=True)
+    )
 
 
 def _with_slot(line: str, name: str) -> str:
