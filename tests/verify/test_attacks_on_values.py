@@ -164,6 +164,14 @@ def computes_in_the_callers_input(made):
     changed(made, TANH_X, "return x.tanh_()")
 
 
+@HIDDEN.blame(KERNEL, make=lambda directory: lone(directory, "torch.tanh(x)", **SQUARE))
+def builds_another_model_by_itself(made):
+    changed(made, "def __init__(self):", "def __init__(self, turned=False):")
+    changed(made, "pass", "self.turned = turned")
+    changed(made, TANH_X, "return torch.tanh(x.t() if self.turned else x)")
+    changed(made, "return []", "return [True]")
+
+
 @HIDDEN.blame(KERNEL, make=lambda directory: lone(directory, "torch.clamp(x, min=0.25)"))
 def asks_whether_two_tensors_are_one_object(made):
     other = "n = len({x: 0, x.float(): 0})\n        return torch.clamp(x, min=0.25 * n)"

@@ -53,10 +53,10 @@ def test_what_has_another_form_is_no_claim(change):
 
 
 @pytest.mark.parametrize(
-    "change", [{"modules": [["", "", 3, False]]}, {"weights": [["file", [], 1, 0]]}]
+    "change", [{"modules": [["", "", 3, False, []]]}, {"weights": [["file", [], 1, 0]]}]
 )
 def test_what_describes_no_model_is_no_claim(change):
-    described = {"model": 1, "modules": [["", "", None, False]], "weights": [], "computed": []}
+    described = {"model": 1, "modules": [["", "", None, False, []]], "weights": [], "computed": []}
     check_model(described)
 
     with pytest.raises(ConnectionLostError):

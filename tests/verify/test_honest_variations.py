@@ -71,6 +71,11 @@ KERNELS |= {
     "a module": relu(
         ("        pass", "        self.act = nn.ReLU()"), (RIGHT, "return self.act(x)")
     ),
+    "an argument with a default": relu(
+        ("def __init__(self):", "def __init__(self, inplace=False):"),
+        ("        pass", "        self.act = nn.ReLU(inplace)"),
+        (RIGHT, "return self.act(x)"),
+    ),
     "a sequence of one": relu(
         ("        pass", "        self.act = nn.Sequential(nn.ReLU())"),
         (RIGHT, "return self.act(x)"),

@@ -59,6 +59,7 @@ from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import MODEL, Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.root import RootGate
 from runner.verify.gates.self_test import (
+    construction_fault,
     documented_inputs,
     find_components,
     forbid_computation,
@@ -66,8 +67,8 @@ from runner.verify.gates.self_test import (
     operations_fault,
     outside_tensor_fault,
     run_self_tests,
+    settings_of,
     weight_metas,
-    weights_fault,
 )
 from runner.verify.gates.steps import StepGate
 from runner.verify.gates.training_state import compare_state
@@ -535,7 +536,9 @@ class CompositionGate:
         """Compare the weights that each kernel has in the model with those that it has alone."""
         for module, component in kernels.values():
             if contract := self.tests.contracts.get(component):
-                fault = weights_fault(contract, weight_metas(module), "in the model")
+                fault = construction_fault(
+                    contract, weight_metas(module), settings_of(module), "in the model"
+                )
                 if fault:
                     self.findings.record_verdict("self-test", component, fault)
 

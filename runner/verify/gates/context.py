@@ -1,6 +1,7 @@
 """Defines what all gates of one verification share."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from runner.verify.findings import Findings
@@ -34,6 +35,8 @@ class Contract:
     """Operations that it ran on them, without copies."""
     weights: frozenset[tuple[str, TensorMeta]] = frozenset()
     """Name, shape and dtype of each weight."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Path and text of each value that sets what it computes, for others' files."""
     plain_arguments: tuple[str, ...] = ()
     """Arguments that are no tensors, as text."""
 

@@ -20,7 +20,7 @@ from runner.verify.gates.context import Context, Contract, OperationCounts, has_
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
-from runner.verify.guard.worker_client import IMPORT_OPERATIONS
+from runner.verify.guard.worker_client import IMPORT_OPERATIONS, to_one_line
 from runner.verify.loading_files import (
     AnyFiles,
     CannotJudge,
@@ -168,6 +168,7 @@ def note_contract(
         tuple(tuple(t.stride()) for t in input_tensors),
         len(inputs[0]),
         weights=weight_metas(model),
+        settings=settings_of(model),
         plain_arguments=plain_arguments([*inputs[0], *inputs[1].values()]),
     )
     context.tests.contracts[component.path] = contract
@@ -241,6 +242,11 @@ def weight_metas(model: nn.Module) -> frozenset[tuple[str, TensorMeta]]:
     return frozenset((name, meta_of(tensor)) for name, tensor in weights_of(model).items())
 
 
+def settings_of(module: nn.Module) -> dict[str, str]:
+    """Return path and text of the values that set what a replica computes; nothing for others."""
+    return dict(module.kdrun_link.settings) if isinstance(module, Replica) else {}
+
+
 def count_operations(events: list[Event]) -> OperationCounts:
     """Count operations by name and attributes, without copies, which depend on strides."""
     names = [
@@ -280,12 +286,20 @@ def operations_fault(
     return None
 
 
-def weights_fault(
-    contract: Contract, weights: frozenset[tuple[str, TensorMeta]], place: str
+def construction_fault(
+    contract: Contract,
+    weights: frozenset[tuple[str, TensorMeta]],
+    settings: Mapping[str, str],
+    place: str,
 ) -> str | None:
-    """Return a fault if a component has other weights at a place than by itself."""
+    """Return a fault if a component has other weights or settings at a place than by itself."""
     for name, (shape, dtype) in sorted(weights - contract.weights):
         return f"has {name} {dtype}{list(shape)} {place}, and not by itself"
+    for path in [*contract.settings, *settings] if contract.settings != settings else ():
+        own, placed = contract.settings.get(path, "missing"), settings.get(path, "missing")
+        if own != placed:
+            fault = f"Model(*get_init_inputs()) has {path} = {own}, and {placed} {place}"
+            return f"{to_one_line(fault)[:300]}: build equal models"
     return None
 
 

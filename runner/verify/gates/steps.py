@@ -25,6 +25,7 @@ from runner.verify.gates.parent_source import parent_fault, parse_file
 from runner.verify.gates.power import Comparison, PowerGate, can_be_seen_to_fail
 from runner.verify.gates.self_test import (
     ComponentFile,
+    construction_fault,
     count_operations,
     forbid_computation,
     format_metas,
@@ -33,8 +34,8 @@ from runner.verify.gates.self_test import (
     note_contract,
     operations_fault,
     outside_tensor_fault,
+    settings_of,
     weight_metas,
-    weights_fault,
 )
 from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
@@ -242,7 +243,12 @@ class StepGate:
         findings.record_verdict("rules", refactored_file, outside_tensor_fault(model, children))
         names = loaded_step.component_files(children)
         for path, (module, _) in children.items():
-            check = partial(weights_fault, weights=weight_metas(module), place=f"in {step.folder}")
+            check = partial(
+                construction_fault,
+                weights=weight_metas(module),
+                settings=settings_of(module),
+                place=f"in {step.folder}",
+            )
             self._later_checks.append((names[path], check))
         if self.runner.standalone and step.parent:
             self.runner.standalone.record_map(step.parent, mapping, names)

@@ -116,11 +116,12 @@ def _check_pair(pair: Any) -> None:
 
 
 def _check_module(module: Any) -> None:
-    _require(isinstance(module, list) and len(module) == 4)
-    path, first, file, own_forward = module
+    _require(isinstance(module, list) and len(module) == 5)
+    path, first, file, own_forward, settings = module
     _require_text(path), _require_text(first)
     _require(file is None or isinstance(file, str))
     _require(isinstance(own_forward, bool))
+    _check_all(settings, lambda pair: _require(len(list(map(_require_text, pair))) == 2))
 
 
 def _check_weight(weight: Any) -> None:

@@ -45,15 +45,22 @@ _REFUSED_NAMESPACES = frozenset(
 class Link:
     """Data of a replica's module; it has no __dict__, so that the gates do not search it."""
 
-    __slots__ = ("file", "model", "own_forward", "path")
+    __slots__ = ("file", "model", "own_forward", "path", "settings")
 
     def __init__(
-        self, model: "WorkerModel", path: str, file: str | None, own_forward: bool
+        self,
+        model: "WorkerModel",
+        path: str,
+        file: str | None,
+        own_forward: bool,
+        settings: list[list[str]],
     ) -> None:
         self.model, self.path = model, path
         self.file = file
         """File of the directory that defines the module's class, as the worker claims, or None."""
         self.own_forward = own_forward
+        self.settings = settings
+        """Path and text of each value that sets what the module computes, as the worker claims."""
 
 
 class Replica(nn.Module):
@@ -130,12 +137,12 @@ class WorkerModel:
 
     def _build_replica(self, description: Any, tensors: list[torch.Tensor]) -> Replica:
         modules: dict[str, Replica] = {}
-        for path, first, file, own_forward in description["modules"]:
+        for path, first, file, own_forward, settings in description["modules"]:
             if path != first:
                 modules[path] = modules[first]
             else:
                 modules[path] = replica = Replica()
-                replica.kdrun_link = Link(self, path, file, own_forward)
+                replica.kdrun_link = Link(self, path, file, own_forward, settings)
             if path:
                 parent, _, name = path.rpartition(".")
                 if name == _LINK:

@@ -3,6 +3,7 @@
 It imports torch alone, because the process that runs files by themselves runs this text, too.
 """
 
+import hashlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,11 @@ _INNER_ATTRIBUTES = (
     *("func", "args", "keywords", "fget", "fset", "fdel", "default_factory"),
 )
 """Attributes in which functions, methods, properties, partial functions and dicts hold others."""
+
+_FRESH = vars(torch.nn.Module())
+"""Attributes of a module that nobody has set."""
+_MAX_SETTINGS = 20_000
+"""Characters of settings above which only their hash is compared."""
 
 State = list[tuple[str, Any]]
 """Path and description of each value, in the order in which containers hold them."""
@@ -85,6 +91,43 @@ def find_change(before: State, after: State, *, may_create: bool = False) -> str
         if first != second:
             return str((second or first)[0])
     return None
+
+
+def describe_settings(module: torch.nn.Module) -> list[list[str]]:
+    """Return path and text of each value that sets what a module computes, but for its tensors.
+
+    What `nn.Module` itself sets is left out. Two modules of one class that were built with the same
+    arguments have the same settings.
+    """
+    settings = [*_walk_settings(module, "self", type(module).__module__, set())]
+    text = repr(settings)
+    if len(text) > _MAX_SETTINGS:
+        return [["self", hashlib.sha256(text.encode()).hexdigest()]]
+    return settings
+
+
+def _walk_settings(value: Any, name: str, file: str, visited: set[int]) -> Iterator[list[str]]:
+    if type(value) in _SCALAR_TYPES:
+        yield [name, repr(value)]
+        return
+    if isinstance(value, torch.Tensor) or id(value) in visited:
+        return
+    visited.add(id(value))
+    if isinstance(value, FunctionType):
+        code = value.__code__
+        yield [name, f"{value.__qualname__} {code.co_firstlineno} {[*code.co_positions()]}"]
+    else:
+        yield [name, str(getattr(value, "__qualname__", type(value).__qualname__))]
+    if isinstance(value, ModuleType | type):
+        return
+    for key, item in _iterate_members(value, file):
+        is_fresh = (
+            isinstance(value, torch.nn.Module)
+            and type(item) is type(_FRESH.get(key))
+            and item == _FRESH.get(key)
+        )
+        if not is_fresh:
+            yield from _walk_settings(item, f"{name}.{key}", file, visited)
 
 
 class StateWatch:

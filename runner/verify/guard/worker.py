@@ -44,6 +44,7 @@ from runner.verify.gates.self_test import (
 from runner.verify.gates.weights import plain_tensors
 from runner.verify.guard.call_recording import CallRecorder, record_components
 from runner.verify.guard.drawn_numbers import DrawnNumbers
+from runner.verify.guard.retained_state import describe_settings
 from runner.verify.guard.sandbox import confine, system_paths
 from runner.verify.guard.shared_memory import Memory, MemoryFile, NotToldError
 from runner.verify.guard.wire_format import (
@@ -327,7 +328,8 @@ class Worker:
             if first == path:
                 file = defining_file(module, self._directory, self._directory)
             has_own_forward = "forward" in vars(module)
-            modules.append([path, first, file, has_own_forward])
+            settings = describe_settings(module) if file else []
+            modules.append([path, first, file, has_own_forward, settings])
         kinds = (("parameter", model.named_parameters), ("buffer", model.named_buffers))
         for kind, named in kinds:
             for name, tensor in named(remove_duplicate=False):
