@@ -99,20 +99,25 @@ def describe_settings(module: torch.nn.Module) -> list[list[str]]:
     What `nn.Module` itself sets is left out. Two modules of one class that were built with the same
     arguments have the same settings.
     """
-    settings = [*_walk_settings(module, "self", type(module).__module__, set())]
+    settings = [*_walk_settings(module, "self", type(module).__module__, {})]
     text = repr(settings)
     if len(text) > _MAX_SETTINGS:
         return [["self", hashlib.sha256(text.encode()).hexdigest()]]
     return settings
 
 
-def _walk_settings(value: Any, name: str, file: str, visited: set[int]) -> Iterator[list[str]]:
+def _walk_settings(
+    value: Any, name: str, file: str, visited: dict[int, tuple[str, Any]]
+) -> Iterator[list[str]]:
     if type(value) in _SCALAR_TYPES:
         yield [name, repr(value)]
         return
-    if isinstance(value, torch.Tensor) or id(value) in visited:
+    if isinstance(value, torch.Tensor):
         return
-    visited.add(id(value))
+    if id(value) in visited:
+        yield [name, visited[id(value)][0]]
+        return
+    visited[id(value)] = name, value  # It stays alive, so that no other object takes its place.
     if isinstance(value, FunctionType):
         code = value.__code__
         yield [name, f"{value.__qualname__} {code.co_firstlineno} {[*code.co_positions()]}"]
