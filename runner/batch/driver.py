@@ -87,11 +87,13 @@ class Driver:
             item.label for item in self.items if item.earlier_result is None
         )
         try:
+            memory = MemoryRequest.for_capture(
+                self._max_memory_bytes(),
+                self.cluster.node_memory_bytes // max(1, self.cluster.node_cores),
+            )
             for item in self.items:
                 if item.earlier_result is None:
-                    self.waiting_jobs.append(
-                        ProblemJob(item, MemoryRequest.for_capture(self._max_memory_bytes()))
-                    )
+                    self.waiting_jobs.append(ProblemJob(item, memory))
                 else:
                     self._add_row(self._build_earlier_row(item))
             self.manifest_writer.save("running", forgotten_labels)

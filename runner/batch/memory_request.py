@@ -8,6 +8,8 @@ from runner.verify.options import EXAMINED_BYTES, QUICK_FLOPS, stays_in_memory
 
 ESTIMATE_BYTES = 2 * GIB
 """Bytes granted for capture: nothing is computed, but a few models need their real parameters."""
+MOST_ESTIMATE_BYTES = 4 * GIB
+"""Most bytes granted for capture where a node has that much for each of its cores."""
 LAZY_CODE_BYTES = 20 << 20
 """Bytes of code that is loaded only when the first operator runs."""
 EXTRA_FACTOR = 1.1
@@ -80,8 +82,13 @@ class MemoryRequest:
         return self.fits and self.granted_bytes < self.max_bytes
 
     @classmethod
-    def for_capture(cls, max_bytes: int) -> "MemoryRequest":
-        return cls(min(ESTIMATE_BYTES, max_bytes), max_bytes)
+    def for_capture(cls, max_bytes: int, bytes_per_core: int = 0) -> "MemoryRequest":
+        """Return the request for a program that is not captured yet.
+
+        A node's memory for each of its cores (`bytes_per_core`) takes no other problem's place.
+        """
+        granted_bytes = min(_round_down(bytes_per_core), MOST_ESTIMATE_BYTES)
+        return cls(min(max(granted_bytes, ESTIMATE_BYTES), max_bytes), max_bytes)
 
     def for_model(
         self, expected_bytes: int, capture_bytes: int, weights_bytes: int = 0
@@ -131,8 +138,12 @@ def request_with_margin(expected_bytes: int) -> int:
 
 def _round_up(request_bytes: int) -> int:
     """Round up to quarters of a GiB, because Ray schedules equal requests together."""
+    return -_round_down(-request_bytes)
+
+
+def _round_down(request_bytes: int) -> int:
     quarter_bytes = GIB // 4
-    return -(-request_bytes // quarter_bytes) * quarter_bytes
+    return request_bytes // quarter_bytes * quarter_bytes
 
 
 def count_threads(cores: int, node_bytes: int, request_bytes: int) -> int:

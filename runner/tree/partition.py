@@ -318,10 +318,11 @@ class _Partition:
         return parts if len(parts) > 1 else self.builder.lines_and_kernels(kernels)
 
     def _region_parts(self, region: Region, joins: Collection[int]) -> list[Part]:
-        steps = self._loop_steps(region)
+        turns = self._loop_turns(region)
+        steps = self._loop_steps(region, turns)
         kernels_in_fusions = {k for step in steps for k in step.kernels}
         items = list(self._items_of_call(region, kernels_in_fusions, joins))
-        own_kernels = {i for i in items if isinstance(i, int)}.difference(*self._loop_turns(region))
+        own_kernels = {i for i in items if isinstance(i, int)}.difference(*turns)
         constants = constant_fusions(self.flow, own_kernels)
         kernels_in_fusions |= {k for fusion in constants for k in fusion.kernels}
         stretches: list[list[int]] = [[]]
@@ -363,9 +364,8 @@ class _Partition:
             turn for turns in find_loops(self.flow, region, self.straight_ids) for turn in turns
         ]
 
-    def _loop_steps(self, region: Region) -> list[Fusion]:
+    def _loop_steps(self, region: Region, turns: list[list[int]]) -> list[Fusion]:
         """Return the turns of the loops that a call runs, as fusions."""
-        turns = self._loop_turns(region)
         stem = f"{self._class_stem_around(region)}_step".strip("_")
         steps = []
         for turn in turns:

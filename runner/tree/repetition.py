@@ -36,11 +36,13 @@ def find_repetitions(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -
     No pattern is inside another. Of equally good patterns, those win that begin at positions with
     small numbers in `crossing`, which has a number for each token.
     """
+    number_of: dict[Hashable, int] = {}
+    numbers = [number_of.setdefault(token, len(number_of)) for token in tokens]
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     """(tokens covered, minus patterns, minus `crossing` at their beginnings), by position."""
     chosen_repetitions: list[Repetition | None] = [None]
     candidates_ending_at: dict[int, list[Repetition]] = {}
-    for candidate in _candidates(tokens):
+    for candidate in _candidates(numbers):
         candidates_ending_at.setdefault(candidate.start + candidate.size, []).append(candidate)
     for position in range(1, len(tokens) + 1):
         best.append(best[-1])
@@ -62,7 +64,7 @@ def find_repetitions(tokens: Sequence[Hashable], crossing: Sequence[int] = ()) -
     return results[::-1]
 
 
-def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repetition]:
+def _candidates(tokens: Sequence[int]) -> Iterator[Repetition]:
     """Yield every repetition, at each position at which its pattern can begin."""
     for period in range(2, min(len(tokens) // 2, LONGEST_PERIOD) + 1):
         start = 0
@@ -77,7 +79,7 @@ def _candidates(tokens: Sequence[Hashable]) -> Iterator[Repetition]:
             start += same
 
 
-def _is_primitive(unit: Sequence[Hashable]) -> bool:
+def _is_primitive(unit: Sequence[int]) -> bool:
     """Return whether a pattern is not itself a repetition of a shorter one."""
     size = len(unit)
     return not any(

@@ -63,6 +63,16 @@ def test_an_estimate_asks_for_little() -> None:
     assert MemoryRequest.for_capture(20 * GIB).granted_bytes == ESTIMATE_BYTES
 
 
+@pytest.mark.parametrize(
+    ("node_gib", "cores", "granted_gib"), [(20, 2, 4), (7, 2, 3.5), (20, 16, 2), (1, 2, 1)]
+)
+def test_an_estimate_gets_what_its_core_has_up_to_4_gib(
+    node_gib: int, cores: int, granted_gib: float
+) -> None:
+    needs = MemoryRequest.for_capture(node_gib * GIB, node_gib * GIB // cores)
+    assert needs.granted_bytes == granted_gib * GIB
+
+
 def test_two_models_of_12_gib_never_run_at_once_on_20() -> None:
     needs = MemoryRequest.for_capture(20 * GIB).for_model(12 * GIB, GIB)
     assert 2 * needs.granted_bytes > 20 * GIB

@@ -4,7 +4,8 @@ A constant is a value that depends on no input and no parameter: a mask, a table
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from runner.graph.dataflow import Flow
 from runner.graph.ir import Arg, Operation, Origin, Scope, references
@@ -21,17 +22,43 @@ _CURVES = {"log", "pow", "exp", "sqrt", "sin", "cos"}
 """Functions of positions that no mask needs."""
 
 
-def constant_cones(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
+@dataclass(frozen=True, slots=True)
+class VaryingCode:
+    """The code that computes something from an input or a parameter, not constants alone."""
+
+    calls: frozenset[tuple[Scope, ...]]
+    """Calls of modules."""
+    functions: frozenset[tuple[tuple[Scope, ...], str, str]]
+    """Functions: the calls of modules that they run in, file and name."""
+    statements: frozenset[tuple[str, int, tuple[str, ...]]]
+    """Statements: file, line and the names that they assign to."""
+
+    @classmethod
+    def of(cls, flow: Flow) -> "VaryingCode":
+        pairs = zip(flow.operations, flow.constant, strict=True)
+        operations = [op for op, is_constant in pairs if not is_constant and not op.view]
+        origins = {op.origin for op in operations}
+        return cls(
+            frozenset(
+                call for scopes in {op.scopes for op in operations} for call in _calls(scopes)
+            ),
+            frozenset((op.scopes, *_function_of(op.origin)) for op in operations),
+            frozenset(statement for origin in origins for statement in _statements_of(origin)),
+        )
+
+
+def constant_cones(
+    constants: Iterable[int], flow: Flow, varying: VaryingCode
+) -> Iterator[set[int]]:
     """Yield sets of constants that make one kernel each, without the views at their edge.
 
     A set (a cone) holds connected constants. Integers that several results share, such as the
     positions of both a mask and a table, are a set of their own: sharing them is no reason to
     compute the results together. A module call that computes only constants is a set too.
     """
-    varying_calls = {scopes for op in _varying_operations(flow) for scopes in _module_calls(op)}
     for connected in connected_constants(constants, flow):
         families = _split_by_shared_integers(connected, flow)
-        pieces = (p for family in families for p in _split_by_module(family, flow, varying_calls))
+        pieces = (p for family in families for p in _split_by_module(family, flow, varying))
         for cone in pieces:
             for index in sorted(cone, reverse=True):
                 if flow.operations[index].view and flow.escapes(index, cone):
@@ -50,43 +77,33 @@ def _is_too_large_for_table(cone: set[int], flow: Flow) -> bool:
     return reads_trained and sum(_computes_numbers(i, flow) for i in cone) > _MOST_TABLE_OPERATIONS
 
 
-def _split_by_module(
-    cone: set[int], flow: Flow, varying_calls: Collection[tuple[Scope, ...]]
-) -> Iterator[set[int]]:
-    """Split constants by the outermost call of an author's module that computes only constants.
-
-    `varying_calls`: the module calls that compute something else, too.
-    """
+def _split_by_module(cone: set[int], flow: Flow, varying: VaryingCode) -> Iterator[set[int]]:
+    """Split constants by the outermost call of an author's module that computes only constants."""
     operations = flow.operations
     parts: dict[tuple[Scope, ...], set[int]] = {}
     for index in sorted(cone):
         constant_calls = (
             s
-            for s in _module_calls(operations[index])
-            if s not in varying_calls and not s[-1].builtin
+            for s in _calls(operations[index].scopes)
+            if s not in varying.calls and not s[-1].builtin
         )
         parts.setdefault(next(constant_calls, ()), set()).add(index)
     for part in parts.values():
         yield from connected_constants(part, flow)
 
 
-def _module_calls(op: Operation) -> Iterator[tuple[Scope, ...]]:
-    """Yield the module calls that an operation is in, the outermost first."""
-    return (op.scopes[:depth] for depth in range(1, len(op.scopes) + 1))
-
-
-def _varying_operations(flow: Flow) -> Iterator[Operation]:
-    """Yield the operations that compute something from an input or a parameter."""
-    for op, fixed in zip(flow.operations, flow.constant, strict=True):
-        if not fixed and not op.view:
-            yield op
+def _calls(scopes: tuple[Scope, ...]) -> Iterator[tuple[Scope, ...]]:
+    """Yield the module calls around the innermost one, which is the last."""
+    return (scopes[:depth] for depth in range(1, len(scopes) + 1))
 
 
 def connected_constants(constants: Iterable[int], flow: Flow) -> Iterator[set[int]]:
     """Yield the connected components of a set of constants."""
     remaining = set(constants)
-    while remaining:
-        waiting, component = [min(remaining)], set[int]()
+    for first in sorted(remaining):
+        if first not in remaining:
+            continue
+        waiting, component = [first], set[int]()
         while waiting:
             index = waiting.pop()
             if index in remaining:
@@ -150,13 +167,13 @@ def _gives_integers(index: int, flow: Flow) -> bool:
     )
 
 
-def constant_name(cone: set[int], flow: Flow) -> str:
+def constant_name(cone: set[int], flow: Flow, varying: VaryingCode) -> str:
     """Return the name of a constant: a mask or table known in the field, else the author's name."""
     operations = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
     single_name = field_name(operations[0]) if len(operations) == 1 else None
     if single_name and kind(operations[0]) == "creation":
         return single_name
-    name = _table_name(cone, operations, flow) or _authors_name(cone, flow)
+    name = _table_name(cone, operations, flow) or _authors_name(cone, flow, varying)
     return name or single_name or "constant"
 
 
@@ -190,48 +207,43 @@ def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str 
 # --- the author's names ---------------------------------------------------------------------------
 
 
-def _authors_name(cone: set[int], flow: Flow) -> str | None:
+def _authors_name(cone: set[int], flow: Flow, varying: VaryingCode) -> str | None:
     """Return the author's name for a constant: of a module, a function or a variable.
 
     Returns None if each of these computes more than the constant, or is a word without meaning.
     """
     compute = [flow.operations[i] for i in sorted(cone) if not flow.operations[i].view]
-    scopes = set.intersection(*({*_module_calls(op)} for op in compute))
-    scopes -= {call for op in _varying_operations(flow) for call in _module_calls(op)}
+    scopes = set.intersection(*({*_calls(op.scopes)} for op in compute)) - varying.calls
     if modules := [call for call in scopes if not call[-1].builtin]:
         return snake_case(min(modules, key=len)[-1].cls)
     results = [flow.producer[name] for name in flow.results(cone)]
     result = flow.operations[max(results, default=max(cone))]
     if result.origin is None:
         return None
-    return next(
-        filter(None, map(_meaningful_name, _candidate_names(result, result.origin, flow))), None
-    )
+    names = _candidate_names(result, result.origin, varying)
+    return next(filter(None, map(_meaningful_name, names)), None)
 
 
-def _candidate_names(result: Operation, origin: Origin, flow: Flow) -> Iterator[str]:
+def _candidate_names(result: Operation, origin: Origin, varying: VaryingCode) -> Iterator[str]:
     """Yield the function that makes a result, then the variables that it is assigned to."""
-    varying = list(_varying_operations(flow))
-    functions = {(op.scopes, *_function_of(op)) for op in varying}
-    if (result.scopes, *_function_of(result)) not in functions:
+    if (result.scopes, *_function_of(origin)) not in varying.functions:
         yield _VERB_PREFIX.sub("", origin.function)
-    statements = {statement for op in varying for statement in _statements_of(op)}
-    for statement in _statements_of(result):
+    for statement in _statements_of(origin):
         *_, targets = statement
-        if len(targets) == 1 and statement not in statements:
+        if len(targets) == 1 and statement not in varying.statements:
             yield targets[0]
 
 
-def _function_of(op: Operation) -> tuple[str, str]:
+def _function_of(origin: Origin | None) -> tuple[str, str]:
     """Return the file and the function that an operation is written in."""
-    return (op.origin.file, op.origin.function) if op.origin is not None else ("", "")
+    return (origin.file, origin.function) if origin is not None else ("", "")
 
 
-def _statements_of(op: Operation) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+def _statements_of(origin: Origin | None) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     """Yield the statements that an operation is written in, the innermost first."""
-    if op.origin is not None:
-        yield (op.origin.file, op.origin.statement, op.origin.targets)
-        yield from reversed(op.origin.callers)
+    if origin is not None:
+        yield (origin.file, origin.statement, origin.targets)
+        yield from reversed(origin.callers)
 
 
 def _meaningful_name(name: str) -> str | None:

@@ -9,6 +9,7 @@ from runner.graph.dataflow import Flow, GroupedFlow, values_read
 from runner.graph.ir import Operation, Scope
 from runner.graph.operations import constants, field_name, is_random, kind, reads_only_shape
 from runner.graph.recognition.constants import (
+    VaryingCode,
     connected_constants,
     constant_cones,
     constant_name,
@@ -328,10 +329,12 @@ class Grouping:
             for expression in connected_constants(members, flow):
                 if self._can_compute(group, expression):
                     contracted.extend(group, expression)
-        for cone in constant_cones([i for i in foldable if i not in contracted.group_of], flow):
+        varying = VaryingCode.of(flow)
+        constants = [i for i in foldable if i not in contracted.group_of]
+        for cone in constant_cones(constants, flow, varying):
             compute = sorted(i for i in cone if not flow.operations[i].view)
             if compute:
-                self._add_cone(cone, compute)
+                self._add_cone(cone, compute, varying)
 
     def _can_compute(self, group: int, expression: set[int]) -> bool:
         """Return whether a kernel computes a constant itself.
@@ -347,13 +350,13 @@ class Grouping:
             expression | self.contracted.groups[group]
         )
 
-    def _add_cone(self, cone: set[int], compute: list[int]) -> None:
+    def _add_cone(self, cone: set[int], compute: list[int], varying: VaryingCode) -> None:
         operations = self.flow.operations
         if not self.contracted.allows(cone):
             for index in compute:
                 self._add_kernel(field_name(operations[index]), (index,), _CONSTANT)
             return
-        self._add_kernel(constant_name(cone, self.flow), cone, _CONSTANT)
+        self._add_kernel(constant_name(cone, self.flow, varying), cone, _CONSTANT)
 
     # --- the result -------------------------------------------------------------------------------
 
