@@ -27,6 +27,14 @@ def layer(forward: str, init: str = "pass") -> str:
     return LAYER.format(forward=forward.replace("\n", "\n            "), init=init)
 
 
+STEP = """
+    class Step:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def __call__(self, x):
+            return x * self.factor
+"""
 PLAIN = layer("return x + self.up(self.norm(x))")
 
 
@@ -124,6 +132,45 @@ def test_the_first_of_equal_layers_is_traced(write: Write, repeated: list[Repeat
             layer("return self.up(x) * self.state.depth", "self.state = STATE")
             + "\n    class State:\n        depth = 0\n\n    STATE = State()\n",
             4,
+        ),
+        "an object of each layer's own": (
+            LOOP,
+            STACK,
+            layer("return self.step(self.up(x))", "self.step = Step(2.0)") + STEP,
+            1,
+        ),
+        "objects that differ": (
+            LOOP,
+            STACK,
+            layer("return self.step(self.up(x))", "self.step = Step(index)") + STEP,
+            4,
+        ),
+        "objects that differ in what they hold": (
+            LOOP,
+            STACK,
+            layer("return self.step(self.up(x))", "self.step = Step(torch.tensor(2.0))") + STEP,
+            4,
+        ),
+        "objects with slots": (
+            LOOP,
+            STACK,
+            layer("return self.step(self.up(x))", "self.step = Step(index)")
+            + STEP.replace("class Step:", "class Step:\n        __slots__ = ('factor',)"),
+            4,
+        ),
+        "an object that counts the calls of its layer": (
+            LOOP,
+            STACK,
+            layer("self.step.factor += 1\nreturn self.step(self.up(x))", "self.step = Step(index)")
+            + STEP,
+            0,
+        ),
+        "an object that is changed after its layer's call": (
+            "for layer in self.layers:\n    x = layer(x)\n    layer.step.factor = 3\n"
+            "    for other in self.layers:\n        other.step.factor = 3\nreturn x",
+            STACK,
+            layer("return self.step(self.up(x))", "self.step = Step(2)") + STEP,
+            2,
         ),
         "a global that its loop changes": (
             "global DEPTH\nfor n, layer in enumerate(self.layers):\n    DEPTH = n\n"

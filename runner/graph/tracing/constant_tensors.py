@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from types import FunctionType, MethodType, ModuleType
@@ -28,8 +28,17 @@ _LIFTED_PATH = re.compile(r"\blifted_tensor_\d+$")
 """Matches the path that torch gives to a tensor that forward() writes out."""
 
 
+PlainTensors = dict[Hashable, str]
+"""Paths of the tensors in a model's plain attributes, such as `scales.1`, by memory and shape."""
+
+
 def constant_state(
-    built: BuiltProblem, path: str, tensor: torch.Tensor, *, written_out: bool
+    built: BuiltProblem,
+    path: str,
+    tensor: torch.Tensor,
+    plain_tensors: PlainTensors,
+    *,
+    written_out: bool,
 ) -> State:
     """Return the state for a tensor that no operator of the program makes.
 
@@ -37,7 +46,7 @@ def constant_state(
     that a tracer could not follow.
     """
     recipe, literal = built.model_recorder.recipe(tensor), tensor_literal(tensor)
-    held_path = _find_path(built.model, tensor)
+    held_path = plain_tensors.get(_memory_and_shape(tensor))
     if recipe is None and literal is None and held_path is None:
         literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
         if literal is None:
@@ -98,13 +107,15 @@ def _statement(op: Operation) -> tuple[str, int] | None:
     return (op.origin.file, op.origin.statement) if op.origin is not None else None
 
 
-def _find_path(model: torch.nn.Module, tensor: torch.Tensor) -> str | None:
-    """Return the path of a tensor in a plain attribute, such as `scales.1`, or None."""
-    storage = storage_of(tensor)
-    for name, candidate in find_plain_tensors(model).items():
-        if storage_of(candidate) == storage and candidate.shape == tensor.shape:
-            return name
-    return None
+def list_plain_tensors(model: torch.nn.Module) -> PlainTensors:
+    paths: PlainTensors = {}
+    for path, tensor in find_plain_tensors(model).items():
+        paths.setdefault(_memory_and_shape(tensor), path)
+    return paths
+
+
+def _memory_and_shape(tensor: torch.Tensor) -> Hashable:
+    return storage_of(tensor), str(tensor.shape)  # a size that is not known has no hash
 
 
 def find_plain_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -135,16 +146,25 @@ def _plain_attributes(model: torch.nn.Module) -> dict[str, object]:
 
 
 def _walk_attribute(
-    value: object, name: str, entered: frozenset[int], depth: int = 0
+    value: object,
+    name: str,
+    registered: frozenset[int],
+    around: tuple[int, ...] = (),
+    depth: int = 0,
 ) -> Iterator[tuple[str, object]]:
-    """Yield an attribute and everything in it; do not enter objects whose id() is in `entered`."""
+    """Yield an attribute and everything in it.
+
+    `registered` and `around`: id() of objects that are not entered, the model's modules and the
+    objects that hold this one.
+    """
     if isinstance(value, torch.Tensor):
         yield name, value
-    elif depth < _MAX_DEPTH and id(value) not in entered:
+    elif depth < _MAX_DEPTH and id(value) not in registered and id(value) not in around:
         yield name, value
+        around = (*around, id(value))
         next_depth = depth + (not isinstance(value, torch.nn.Module))
         for key, item in _list_members(value):
-            yield from _walk_attribute(item, f"{name}.{key}", entered | {id(value)}, next_depth)
+            yield from _walk_attribute(item, f"{name}.{key}", registered, around, next_depth)
 
 
 def _list_members(value: object) -> Iterable[tuple[object, object]]:

@@ -37,9 +37,11 @@ from runner.graph.placement import (
     with_device,
 )
 from runner.graph.tracing.constant_tensors import (
+    PlainTensors,
     constant_state,
     count_ones,
     is_written_out,
+    list_plain_tensors,
     name_literals,
     set_mask_counts,
 )
@@ -120,6 +122,7 @@ def convert(
     input_tensors: dict[str, torch.Tensor] = {}
     weights: dict[object, str] = {}
     """Parameters and buffers by their memory, since forward may reach them by another path."""
+    plain_tensors = list_plain_tensors(built.model)
     strided_states = {
         path: tensor for path, tensor in state_tensors.items() if tensor.layout is torch.strided
     }
@@ -145,7 +148,9 @@ def convert(
             if state_name := weights.get(memory_key(tensor)):
                 node_values[node] = Ref(state_name)
             else:
-                states[node.name] = constant_state(built, path, tensor, written_out=True)
+                states[node.name] = constant_state(
+                    built, path, tensor, plain_tensors, written_out=True
+                )
         else:
             weights[memory_key(tensor)] = node.name
             recipe = built.model_recorder.recipe(tensor)
@@ -160,13 +165,13 @@ def convert(
             )
     writer = _GraphWriter(
         str(problem.path),
-        built.model,
         traced,
         node_values,
         states,
         values,
         built,
         weights,
+        plain_tensors,
         state_tensors,
     )
     output = writer.write(traced.graph)
@@ -247,24 +252,20 @@ class _GraphWriter:
     def __init__(
         self,
         file: str,
-        model: torch.nn.Module,
         traced: TracedProgram,
         node_values: dict[FxNode, Any],
         states: dict[str, State],
         values: dict[str, TensorSpec],
         built: BuiltProblem,
         weights: dict[object, str],
+        plain_tensors: PlainTensors,
         state_tensors: Mapping[str, torch.Tensor],
     ) -> None:
-        self.file, self.model, self.module, self.node_values = (
-            file,
-            model,
-            traced.module,
-            node_values,
-        )
+        self.file, self.module, self.node_values = file, traced.module, node_values
         self.placement, self.follows_all = traced.placement, traced.follows_all
-        self.states, self.values, self.built = states, values, built
+        self.states, self.values, self.built, self.model = states, values, built, built.model
         self.weights, self.state_tensors = weights, state_tensors
+        self.plain_tensors = plain_tensors
         self.operations: list[Operation] = []
         self.specialisations: list[str] = []
         self.observed_values: dict[str, str] = {}
@@ -302,7 +303,9 @@ class _GraphWriter:
             self.values[name] = spec_of(value)
             written_out = self.follows_all or is_written_out(node, value)
             path = str(node.target)
-            self.states[name] = constant_state(self.built, path, value, written_out=written_out)
+            self.states[name] = constant_state(
+                self.built, path, value, self.plain_tensors, written_out=written_out
+            )
 
     def _convert_call(self, node: FxNode, module: Any, prefix: str) -> None:
         target = node.target

@@ -253,7 +253,7 @@ def _is_repetition(
         other = getattr(counterparts.get(module, module), name, MISSING)
         if not _is_same(value, other, counterparts):
             return False
-        if other is value and look_into(other) != contents:
+        if look_into(value) != contents:
             return False
     return True
 
@@ -273,22 +273,34 @@ def _is_same(first: Any, other: Any, counterparts: Mapping[nn.Module, nn.Module]
         return True
     if type(first) is not type(other):
         return False
+    is_same = functools.partial(_is_same, counterparts=counterparts)
     if isinstance(first, types.MethodType):
-        return first.__func__ is other.__func__ and _is_same(
-            first.__self__, other.__self__, counterparts
-        )
+        return first.__func__ is other.__func__ and is_same(first.__self__, other.__self__)
     if isinstance(first, functools.partial):
-        parts = (first.func, first.args, first.keywords), (other.func, other.args, other.keywords)
-        return _is_same(*parts, counterparts)
+        return is_same(
+            (first.func, first.args, first.keywords), (other.func, other.args, other.keywords)
+        )
     if isinstance(first, dict):
-        return [*first] == [*other] and all(
-            _is_same(first[key], other[key], counterparts) for key in first
-        )
+        return [*first] == [*other] and all(is_same(first[key], other[key]) for key in first)
     if isinstance(first, (list, tuple)):
-        return len(first) == len(other) and all(
-            _is_same(a, b, counterparts) for a, b in zip(first, other, strict=True)
-        )
-    return isinstance(first, _PLAIN) and bool(first == other)
+        return len(first) == len(other) and all(map(is_same, first, other))
+    if isinstance(first, _PLAIN):
+        return bool(first == other)
+    # Each layer may have an object of its own, as the attention layers of diffusers have.
+    return _holds_settings_alone(first) and is_same(vars(first), vars(other))
+
+
+class _Object:
+    """An object without slots, and without the state of a class that is written in C."""
+
+
+def _holds_settings_alone(value: Any) -> bool:
+    """Return whether an object is of a Python class, and has attributes that stay as they are."""
+    attributes = getattr(value, "__dict__", None)
+    if type(attributes) is not dict or type(value).__basicsize__ != _Object.__basicsize__:
+        return False
+    kinds = (*_PLAIN, nn.Module, types.FunctionType, type)
+    return all(isinstance(attribute, kinds) for attribute in attributes.values())
 
 
 _running: list[RepeatedLayers] = []
