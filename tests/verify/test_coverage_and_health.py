@@ -7,6 +7,7 @@ from torch import nn
 from runner.torch_internals import storage_of
 from runner.verify import Check
 from runner.verify.gates.coverage import compare_coverage, coverage_fault
+from runner.verify.gates.health import numbers_among_inputs
 from runner.verify.gates.weights import vary_weights
 from runner.verify.options import VerifyOptions
 from runner.verify.runtime.runner import (
@@ -72,12 +73,23 @@ def _put_back(m, x):
     return y.slice_scatter(y[:, :2] * 2, 1, 0, 2)
 
 
+def _in_place_then_add(m, x):
+    y = _in_place_on_a_part(m, x)
+    return y + torch.arange(3) * -1e9
+
+
+def _put_back_then_add(number):
+    return lambda m, x: _put_back(m, x) + torch.arange(3) * number
+
+
 SAME = [
     (lambda m, x: torch.relu(x), lambda m, x: x.clone().relu_().view_as(x), False),
     (lambda m, x: torch.relu(x), lambda m, x: x.view(6).view(2, 3).relu(), True),
     (_in_place, _functional, True),
     (_in_place_on_a_part, _put_back, True),
     (lambda m, x: torch.relu(x).mul_(2), _put_back, False),
+    (_in_place_then_add, _put_back_then_add(-1e9), True),
+    (_in_place_then_add, _put_back_then_add(-60.0), False),
     (_in_place_on_rows, lambda m, x: torch.relu(x) * 2, True),
     (lambda m, x: x.t().contiguous(), lambda m, x: x.t().clone(), True),
     (lambda m, x: x + torch.arange(3), lambda m, x: x + torch.tensor([0, 1, 2]), True),
@@ -213,6 +225,15 @@ def test_an_output_that_says_little_passes_and_is_flagged(softmax, judged, expre
 
     assert verification.first_failure is None
     assert said in verification.health
+
+
+def test_numbers_among_the_inputs_are_named():
+    inputs = ([torch.ones(2), 2.0, {"steps": 3, "causal": True}, None], {"mode": "linear"})
+
+    (remark,) = numbers_among_inputs(inputs)
+
+    assert remark == "get_inputs() gives numbers, and the files are for these alone: 2.0, 3"
+    assert numbers_among_inputs(([torch.ones(2), True], {})) == []
 
 
 def test_a_weight_without_effect_is_named(fusion, judged):
@@ -393,6 +414,6 @@ def test_what_lies_where_a_parameter_was_freed_is_no_parameter(tmp_path) -> None
         addresses = freed and frozenset({storage_of(model.table)})
         watch = bench.make_watch(model, addresses)
         bench.forward("program", model, ((x,), {}), 0, watch)
-        return [event.code for event in watch.trace.events]
+        return [event.identity.code for event in watch.trace.events]
 
     assert run(frozenset()) == run(frozenset({1}))

@@ -46,6 +46,7 @@ from runner.verify.gates.health import (
     find_blind_spots,
     fingerprint,
     inputs_without_effect,
+    numbers_among_inputs,
     weights_without_effect,
 )
 from runner.verify.gates.input_changes import (
@@ -365,7 +366,10 @@ class CompositionGate:
         findings = self.findings
         for warning in inputs_without_effect(observation):
             findings.warn(warning)
-        for note in weights_without_effect(observation, model):
+        for note in (
+            *numbers_among_inputs(inputs.get()),
+            *weights_without_effect(observation, model),
+        ):
             findings.note(note)
         constant = constant_output(output)
         if constant:

@@ -9,12 +9,12 @@ from runner.verify.gates.operation_identity import DispatchedOperation
 from runner.verify.layout import ORIGINAL
 from runner.verify.results import Coverage, OperationCount
 from runner.verify.runtime.operation_watch import Event
-from runner.verify.runtime.origins import Origin
+from runner.verify.runtime.origins import Identity, Origin
 from runner.verify.runtime.runner import ForwardObservation
 
 _MAX_LINES = 3
 Work = frozenset[tuple[DispatchedOperation, int | None, int]]
-"""Operations on certain values (`Event.code`), each with the number of times that it ran."""
+"""Operations with the `code` of their identity, each with the number of times that it ran."""
 
 
 def compare_coverage(
@@ -63,7 +63,9 @@ def compare_coverage(
     missing = drop_relayout_copies(required_counts - reaching_counts)
     extra = drop_relayout_copies(kernel_counts - required_counts - optional_counts)
     if not missing and not extra:
-        kernel_pairs = [(event, alive) for event, alive in kernel_events if event.code is not None]
+        kernel_pairs = [
+            (event, alive) for event, alive in kernel_events if event.identity.code is not None
+        ]
         constants = [event for event in original.trace.events if event.constant]
         other = _find_other_operands(
             required_events, [*unused_events, *constants], kernel_pairs, copies_back.keys()
@@ -90,22 +92,36 @@ def _find_other_operands(
 ) -> tuple[Event, Event] | None:
     """Return the first operation whose operands come from elsewhere in the kernels, on both sides.
 
-    The operations themselves are the same, as multisets. An operation is left out if the original
-    computes an equal one from what was changed in place in part, or if it is one of `copies_back`,
-    which are there because the kernels write nothing in place.
+    The operations themselves are the same, as multisets. If the original computes one of several
+    equal operations from what was changed in place in part, only their other operands are compared.
+    Those in `copies_back` are left out: they are there because the kernels write nothing in place.
     """
     originals = [*required, *optional]
-    uncertain = {event.operation for event in originals if event.uncertain} | copies_back
-    missing = Counter(e.code for e in required if e.operation not in uncertain)
+    identities: dict[DispatchedOperation, set[Identity]] = {
+        event.operation: set() for event in originals if event.identity.is_uncertain
+    }
+    uncertain = identities.keys() | copies_back
+    for event in originals:
+        if event.operation in identities:
+            identities[event.operation].add(event.identity)
+    missing = Counter(e.identity.code for e in required if e.operation not in uncertain)
     del missing[None]
-    missing -= Counter(event.code for event, alive in kernels if alive)
-    known = Counter(event.code for event in originals)
+    missing -= Counter(event.identity.code for event, alive in kernels if alive)
+    known = Counter(event.identity.code for event in originals)
     extra = [event for event, _ in kernels if event.operation not in uncertain]
-    extra = [event for event in extra if not _take(known, event.code)]
+    extra = [event for event in extra if not _take(known, event.identity.code)]
     for event in required:
-        if missing[event.code]:
+        if missing[event.identity.code]:
             same = [e for e in extra if e.operation == event.operation]
             return event, (same or extra or [event])[0]
+    extra += [
+        event
+        for event, _ in kernels
+        if event.operation not in copies_back
+        and not any(
+            map(event.identity.may_equal, identities.get(event.operation, [event.identity]))
+        )
+    ]
     for event in extra:
         same = [e for e in originals if e.operation == event.operation]
         return (same or [event])[0], event
@@ -160,7 +176,7 @@ def _call_key(lines: tuple[str, ...], n: int) -> str:
 def work_of(events: Iterable[Event]) -> Work:
     """Return the work of some events, in the form of `collect_author_calls`."""
     works = Counter(
-        (event.operation, None if event.uncertain else event.code)
+        (event.operation, None if event.identity.is_uncertain else event.identity.code)
         for event in events
         if not event.constant
     )

@@ -96,6 +96,16 @@ def inputs_without_effect(observation: ForwardObservation) -> list[str]:
     ]
 
 
+def numbers_among_inputs(inputs: Inputs) -> list[str]:
+    """Return a remark that lists the Python numbers among the inputs: the files hold them."""
+    numbers = [repr(leaf) for _, leaf in leaves(list(inputs)) if type(leaf) in (int, float)]
+    if not numbers:
+        return []
+    return [
+        f"get_inputs() gives numbers, and the files are for these alone: {_join_names(numbers)}"
+    ]
+
+
 def weights_without_effect(observation: ForwardObservation, model: nn.Module) -> list[str]:
     """Return a remark that names the weights that no operation carries to an output."""
     weights = dict(model.named_parameters())

@@ -36,9 +36,11 @@ from runner.verify.gates.operation_identity import (
     meta_of,
 )
 from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
-from runner.verify.runtime.origins import Origin, Origins, is_part
+from runner.verify.runtime.origins import Identity, Origin, Origins, is_part
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
 from runner.verify.runtime.work_estimate import estimate_effort
+
+_NO_IDENTITY = Identity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,9 @@ class Event:
     """Whether it wrote in place into a part of a tensor."""
     into_strided: bool = False
     """Whether it wrote in place into a tensor that is not row-major; a new one might be."""
-    code: int | None = None
-    """Hash of the operation and of all that its operands come from, if it has one."""
+    identity: Identity = _NO_IDENTITY
     overwrites: frozenset[int] = frozenset()
     """Numbers of the storages of which it replaces every element, and reads none."""
-    uncertain: bool = False
-    """Whether an equal program without writes may have another hash here."""
     in_place: bool = False
     """Whether it wrote into a tensor that existed before."""
     into_input: bool = False
@@ -419,7 +418,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._constant_storages -= written_storages
         self._known_storages |= written_storages
         operation = identify_operation(name, bound, shapes, outputs)
-        code, is_uncertain = self._origins.record(
+        identity = self._origins.record(
             name, bound, before, operation, list(map(self._storage_number, outputs)), random=random
         )
         # A copy or a fill into a part of a tensor that depends on an input stays part of it.
@@ -439,9 +438,8 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 Watch.calls,
                 into_part,
                 into_strided,
-                code,
+                identity,
                 frozenset(writes) if fills_all else frozenset(),
-                is_uncertain,
                 bool(writes),
                 bool(self._open_inputs) and not writes.isdisjoint(self._open_inputs[-1]),
             )

@@ -6,7 +6,9 @@ Views and copies hand a hash on, so it does not matter how tensors are laid out.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +38,38 @@ _SYMMETRIC = {"add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "lo
 """Operations whose operands may be swapped; those of `add` only without a factor."""
 _SWAPPED = {"ge", "gt"}
 """Comparisons whose identity is that of their mirror, with the operands swapped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an operation is: two of equal programs are alike."""
+
+    code: int | None = None
+    """Hash of the operation and of all that its operands come from.
+
+    An operation that draws random numbers has none, nor has a copy, unless it writes constants into
+    something.
+    """
+    is_uncertain: bool = False
+    """Whether an equal program without writes may have another hash here."""
+    operands: tuple[int | None, ...] = ()
+    """Hash of each operand's origin; None for one that an equal program may have from elsewhere."""
+    is_symmetric: bool = False
+    """Whether the operands may be swapped."""
+
+    def may_equal(self, other: "Identity") -> bool:
+        """Return whether no operand is certainly another one; the operations are the same."""
+        if not self.is_uncertain and not other.is_uncertain:
+            return self.code == other.code
+        if len(self.operands) != len(other.operands):
+            return True
+        if not self.is_symmetric:
+            pairs = zip(self.operands, other.operands, strict=True)
+            return all(a == b or a is None or b is None for a, b in pairs)
+        counts = Counter(self.operands)
+        counts.subtract(other.operands)
+        unmatched = sum(n for operand, n in counts.items() if n > 0 and operand is not None)
+        return unmatched <= other.operands.count(None)
 
 
 class Origins:
@@ -86,12 +120,11 @@ class Origins:
         outputs: list[int],
         *,
         random: bool,
-    ) -> tuple[int | None, bool]:
-        """Record where an operation's results come from; return its hash and if it is uncertain.
+    ) -> Identity:
+        """Record where an operation's results come from; return what that says of the operation.
 
         `before`: number and origin of each argument by its id(), before the operation ran.
-        `outputs`: numbers of the results' storages. An operation that draws random numbers has no
-        hash, nor has a copy, unless it writes constants into something.
+        `outputs`: numbers of the results' storages.
         """
         written = [t for a in bound if a.is_written and a.name != "out" for t in a.tensors]
         values = {argument.name: argument.value for argument in bound}
@@ -107,6 +140,13 @@ class Origins:
             read = [t for a in bound if is_read and a.name not in unread for t in a.tensors]
             origins = () if random else tuple(before[id(t)][1] for t in read)
             result = frozenset({_hash_operation(name, operation, origins)})
+        operands: list[int | None] = []
+        for t in () if is_copy or random else read:
+            number, origin = before[id(t)]
+            is_other = number in self._uncertain or any(t is w and is_part(w) for w in written)
+            operands.append(None if is_other else hash(origin))
+        if name.rstrip("_") in _SWAPPED:
+            operands.reverse()
         is_known = random or any(before[id(t)][0] in self._by_storage for t in read)
         is_uncertain = any(before[id(t)][0] in self._uncertain for t in [*read, *written])
         is_uncertain |= not is_copy and any(
@@ -134,8 +174,13 @@ class Origins:
             )
         if is_copy:
             is_written_constant = not is_known and (written or name in SCATTERS)
-            return (hash(result) if is_written_constant else None), is_uncertain
-        return (None if random else hash(result)), is_uncertain
+            return Identity(hash(result) if is_written_constant else None, is_uncertain)
+        return Identity(
+            None if random else hash(result),
+            is_uncertain,
+            tuple(operands),
+            operation.name in _SYMMETRIC,
+        )
 
 
 def is_part(tensor: torch.Tensor) -> bool:
