@@ -298,7 +298,7 @@ def preview(submission: Submission, settings: Settings, say: MessagePrinter) -> 
 def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
     if item.earlier_result is not None:
         return Preview(item)
-    memory = MemoryRequest.for_capture(max_bytes)
+    memory = MemoryRequest.for_capture(max_bytes, max_bytes // cores())
     while True:
         task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
         # A dry run writes nothing, not even to the output directory.

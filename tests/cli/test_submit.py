@@ -235,7 +235,7 @@ def test_a_dry_run_says_what_it_would_do_and_writes_nothing(where: Path, first: 
     rows = {row["problem"]: row for row in json.loads(planned.stdout)["problems"]}
     assert rows["1_whole"]["why"] == "asked for again"
     assert rows["1_whole"]["peak_bytes"] >= 48
-    assert rows["1_whole"]["memory_bytes"] == 2 << 30
+    assert 2 << 30 <= rows["1_whole"]["memory_bytes"] <= 4 << 30
     assert rows["7_no_model"]["note"].startswith("error: no class Model")
     assert sorted((where / "output").rglob("*")) == before
 
@@ -269,7 +269,7 @@ def test_a_problem_that_needs_more_than_was_estimated_gets_more_and_the_row_says
 ) -> None:
     # Only where there are values, which capturing has none of. It is reserved and never written to.
     more = "\n\nimport numpy\n\n_plain = Model.forward\n\n\ndef _greedy(self, x):\n"
-    more += "    if type(x) is torch.Tensor:\n        numpy.empty(3 << 30, numpy.uint8)\n"
+    more += "    if type(x) is torch.Tensor:\n        numpy.empty((4 << 30) + 1, numpy.uint8)\n"
     more += "    return _plain(self, x)\n"
     write(tmp_path / "data", "1_greedy", more + "\n\nModel.forward = _greedy\n")
     done = kdrun("submit", "--data", "data", "--json", "--address", ray_address, cwd=tmp_path)
