@@ -5,7 +5,11 @@ import ast
 import pytest
 from files_by_hand import component, composed, refactored
 
-from runner.verify.guard.source_rules import composed_fault, step_parent_fault, surroundings_fault
+from runner.verify.guard.source.source_rules import (
+    composed_fault,
+    step_parent_fault,
+    surroundings_fault,
+)
 
 WRONG = "return F.relu(x) * 1.5 if {} else F.relu(x)"
 QUIET = (

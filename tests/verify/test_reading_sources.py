@@ -7,7 +7,7 @@ import time
 import pytest
 
 from runner.verify.gates.parent_source import import_fault, parent_fault
-from runner.verify.guard.source_rules import composed_fault, surroundings_fault
+from runner.verify.guard.source.source_rules import composed_fault, surroundings_fault
 
 
 def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:

@@ -5,7 +5,11 @@ import textwrap
 
 import pytest
 
-from runner.verify.guard.source_rules import composed_fault, step_parent_fault, surroundings_fault
+from runner.verify.guard.source.source_rules import (
+    composed_fault,
+    step_parent_fault,
+    surroundings_fault,
+)
 
 FILE = """
 import math

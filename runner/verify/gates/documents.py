@@ -16,7 +16,7 @@ from runner.verify.gates.parent_source import (
     parse_file,
 )
 from runner.verify.guard.extra_files import find_extra_files
-from runner.verify.guard.source_rules import (
+from runner.verify.guard.source.source_rules import (
     composed_fault,
     seeds_generators,
     step_parent_fault,

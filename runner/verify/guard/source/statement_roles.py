@@ -10,8 +10,8 @@ import importlib.resources
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard
 
-from runner.verify.guard.allowed_names import ImportedNames
-from runner.verify.guard.name_scopes import Scopes
+from runner.verify.guard.source.allowed_names import ImportedNames
+from runner.verify.guard.source.name_scopes import Scopes
 
 TEST_FUNCTIONS = {"run_tests", "main"}
 """Functions that may ask anything, because no component calls them."""

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 from runner.verify.gates.parent_source import ALLOWED_PACKAGES, root_name
-from runner.verify.guard.allowed_names import (
+from runner.verify.guard.source.allowed_names import (
     BUILTINS,
     EXCEPTIONS,
     LAYOUT_ATTRIBUTES,
@@ -33,8 +33,14 @@ from runner.verify.guard.allowed_names import (
     is_get_logger,
     refused_attributes,
 )
-from runner.verify.guard.name_scopes import Scopes
-from runner.verify.guard.statement_roles import (
+from runner.verify.guard.source.kind_decisions import (
+    KindDecisions,
+    find_mode_decision,
+    is_device_type,
+    names_a_device,
+)
+from runner.verify.guard.source.name_scopes import Scopes
+from runner.verify.guard.source.statement_roles import (
     EXPRESSIONS,
     TEST_FUNCTIONS,
     StatementRoles,
@@ -54,10 +60,6 @@ _CONTEXTS: tuple[object, ...] = (
 )
 """Contexts that a `with` may enter."""
 _AUTOCASTS = (torch.autocast, torch.amp.autocast)
-_KIND_FUNCTIONS = (
-    *(torch.finfo, torch.iinfo, torch.result_type, torch.promote_types, torch.can_cast),
-)
-"""Functions that tell about a dtype."""
 _DECORATORS: tuple[object, ...] = (
     *(torch.no_grad, torch.enable_grad, torch.inference_mode, dataclasses.dataclass, enum.unique),
     *(functools.cached_property, functools.wraps, abc.abstractmethod, typing.final),
@@ -68,8 +70,6 @@ _ASSIGNABLE_DUNDERS = {"__all__", "__version__", "__author__", "__slots__", "__c
 """Python's own names that a file may assign."""
 _CLASS_FIELDS = {"_version", "__constants__", "__slots__", "__doc__", "forward"}
 """Names of nn.Module that a class may assign."""
-_MODE_FUNCTIONS = ("dropout", "alpha_dropout", "feature_", "batch_norm", "instance_norm", "rrelu")
-"""Beginnings of names of functions that take whether a model is in training mode."""
 _TEXT_METHODS = {"extra_repr", "__repr__", "__str__"}
 _OWN_METHODS = {
     *("__init__", "forward", "reset_parameters", "__len__", "__iter__", "__getitem__"),
@@ -79,8 +79,6 @@ _OWN_METHODS = {
 _OWN_NAMES = {"names", "layout", "seed", "grad"}
 """Attributes of tensors that a model may have as well, for values of its own."""
 _NAMING_METHODS = {"register_buffer", "register_parameter", "add_module", "register_module"}
-_CASTS = {"to", "float", "half", "bfloat16", "double", "long", "int", "bool"}
-"""Methods that convert a tensor to another dtype."""
 _CHANGING_METHODS = {
     *("append", "extend", "insert", "pop", "popitem", "clear", "update", "setdefault", "add"),
     *("remove", "discard", "appendleft", "popleft", "sort", "reverse", "apply"),
@@ -151,6 +149,7 @@ class _Reading:
         self._is_parent = children is not None
         self._scopes = Scopes(tree)
         self._names = ImportedNames(self._scopes, children or ())
+        self._decisions = KindDecisions(self._scopes, self._names, kernel=kernel)
         self.roles = StatementRoles(self._scopes, self._names)
         methods = [
             method
@@ -208,7 +207,7 @@ class _Reading:
                         try_node = try_node or node  # A fault in the body of the `try` says more.
                     elif description := self._node_fault(node):
                         return _format_fault(description, node)
-                if self._kernel and (use := _find_mode_decision(part)):
+                if self._kernel and (use := find_mode_decision(part)):
                     return _format_fault("decides by self.training what it computes", use)
         except RecursionError:
             return "is nested too deeply to be read"
@@ -229,7 +228,7 @@ class _Reading:
                 else self._attribute_fault(node)
             )
         if node in self._messages:
-            return "refuses a kind of device" if _names_a_device(node) else None
+            return "refuses a kind of device" if names_a_device(node) else None
         if isinstance(node, ast.Set) and not self._is_searched(node):
             return "uses a set, whose order is another in each process, except after `in`,"
         if isinstance(node, ast.JoinedStr) and not self._is_counted(node):
@@ -241,7 +240,7 @@ class _Reading:
             return None if is_docstring else "uses % in a text"
         if isinstance(node, ast.Call):
             return self._call_fault(node)
-        return self._decision_fault(node)
+        return self._decisions.fault(node, self._messages)
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -273,7 +272,7 @@ class _Reading:
                 return "uses match with attributes"
         if isinstance(node, ast.Assert) and (effect := self._find_effect(node.test)):
             return f"uses {ast.unparse(effect)} in an assertion"
-        return self._decision_fault(node)
+        return self._decisions.fault(node, self._messages)
 
     def _is_decorator(self, decorator: ast.expr) -> bool:
         if self._calls_one_of(decorator, _DECORATORS):
@@ -298,7 +297,7 @@ class _Reading:
         if not isinstance(node, ast.Call) or not self._calls_one_of(node, _AUTOCASTS):
             return False
         named = [k.value for k in node.keywords if k.arg == "device_type"]
-        return not all(map(_is_device_type, [*node.args[:1], *named] or [node]))
+        return not all(map(is_device_type, [*node.args[:1], *named] or [node]))
 
     def _calls_own_context(self, node: ast.expr) -> bool:
         """Return whether it is a call of a class of the file that is a context manager."""
@@ -506,7 +505,7 @@ class _Reading:
         is_own = isinstance(self._scopes.definition(value.func), ast.ClassDef)
         return is_own or isinstance(self._names.try_value(value.func), type)
 
-    # --- calls and decisions ----------------------------------------------------------------------
+    # --- calls, effects and texts -----------------------------------------------------------------
 
     def _call_fault(self, call: ast.Call) -> str | None:
         if isinstance(call.func, ast.Name) and call.func.id in {"isinstance", "issubclass"}:
@@ -517,97 +516,9 @@ class _Reading:
             return "uses torch.device(...) instead of the device of a tensor"
         if self._kernel and isinstance(call.func, ast.Attribute):
             chooses = call.func.attr in {"get", "index", "count", "pop", "setdefault"}
-            if chooses and any(map(self._asks_kind, call.args)):
+            if chooses and any(map(self._decisions.asks_kind, call.args)):
                 return "decides by a dtype or a device what it computes"
         return None
-
-    def _decision_fault(self, node: ast.AST) -> str | None:
-        tests: list[ast.expr] = []
-        if isinstance(node, ast.Compare):
-            operands = [node.left, *node.comparators]
-            if any(map(_is_device, operands)):
-                return "decides by a device what it computes"
-            is_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
-            if is_identity and not (
-                any(self._is_same_in_a_copy(n) for n in operands)
-                or all(map(self._is_of_model, operands))
-            ):
-                return "uses is, which a copy answers otherwise,"
-            statement = next(self._ancestors(node))
-            is_cast = isinstance(statement, ast.If | ast.IfExp) and self._only_casts(statement)
-            tests = [
-                n
-                for n in operands
-                if not is_cast and (not isinstance(n, ast.Call) or self._tells_kind(n))
-            ]
-        elif isinstance(node, ast.If | ast.While | ast.IfExp) and node.test not in self._messages:
-            tests = [] if self._only_casts(node) else [node.test]
-        elif isinstance(node, ast.Subscript):
-            tests = [node.slice]
-        elif isinstance(node, ast.Match):
-            tests = [node.subject]
-        if self._kernel and any(map(self._asks_kind, tests)):
-            return "decides by a dtype or a device what it computes"
-        return None
-
-    def _is_same_in_a_copy(self, operand: ast.expr) -> bool:
-        """Return whether an operand is a constant, a name of a module, or `type(x)`."""
-        if isinstance(operand, ast.Call) and isinstance(operand.func, ast.Name):
-            return operand.func.id == "type"
-        return isinstance(operand, ast.Constant) or self._names.try_value(operand) is not None
-
-    def _is_of_model(self, operand: ast.expr) -> bool:
-        """Return whether an operand is an attribute of `self`, or what a loop goes through."""
-        if isinstance(operand, ast.Attribute | ast.Subscript):
-            return root_name(operand) == "self"
-        binding = self._scopes.definition(operand)
-        loop = self._scopes.parents.get(binding) if binding else None
-        while isinstance(loop, ast.Tuple):
-            loop = self._scopes.parents.get(loop)
-        return isinstance(loop, ast.For | ast.comprehension)
-
-    def _only_casts(self, node: ast.If | ast.While | ast.IfExp) -> bool:
-        """Return whether all branches of a condition only convert values to a dtype."""
-        if isinstance(node, ast.IfExp):
-            name = _cast_name(node.body)
-            return name is not None and name == _cast_name(node.orelse)
-        return isinstance(node, ast.If) and all(
-            isinstance(line, ast.Pass)
-            or (isinstance(line, ast.Assign) and _cast_name(line.value) == _only_target(line))
-            for line in [*node.body, *node.orelse]
-        )
-
-    def _asks_kind(self, test: ast.expr) -> bool:
-        """Return whether an expression asks a tensor for its dtype or its device.
-
-        Arguments of calls do not count: `table.to(x.device)` is a tensor.
-        """
-        arguments = {
-            id(inner)
-            for call in ast.walk(test)
-            if isinstance(call, ast.Call)
-            for argument in (*call.args, *call.keywords)
-            for inner in ast.walk(argument)
-        }
-        for node in ast.walk(test):
-            if id(node) in arguments:
-                continue
-            binding = self._scopes.definition(node)
-            assigned = self._scopes.parents.get(binding) if binding else None
-            value = assigned.value if isinstance(assigned, ast.Assign) else node
-            is_kind = isinstance(value, ast.Attribute) and value.attr in {"dtype", "device"}
-            if is_kind and not isinstance(self._names.try_value(value.value), ModuleType):  # type: ignore[attr-defined]
-                return True
-            if any(map(self._tells_kind, _owners(value))):
-                return True
-        return False
-
-    def _tells_kind(self, node: ast.AST) -> bool:
-        """Return whether it is a call like `torch.finfo(x.dtype)`."""
-        if not isinstance(node, ast.Call):
-            return False
-        value = self._names.try_value(node.func)
-        return any(value is function for function in _KIND_FUNCTIONS)
 
     def _message_parts(self, part: ast.stmt) -> Iterator[ast.AST]:
         """Yield what only errors, assertions, warnings and descriptions say or ask."""
@@ -744,65 +655,10 @@ def _root(node: ast.expr) -> ast.Name | None:
     return node if isinstance(node, ast.Name) else None
 
 
-def _is_device_type(node: ast.expr) -> bool:
-    """Return whether an expression is like `x.device.type`."""
-    owner = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else None
-    return isinstance(owner, ast.Attribute) and owner.attr == "device"
-
-
-def _names_a_device(node: ast.AST) -> bool:
-    """Return whether it compares a device with a text, as in `x.device.type == "cpu"`."""
-    operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
-    return any(map(_is_device, operands)) and any(isinstance(n, ast.Constant) for n in operands)
-
-
-def _owners(value: ast.AST) -> Iterator[ast.AST]:
-    """Yield an expression, and those that its attributes are of: of `a().b`, also `a()`."""
-    yield value
-    while isinstance(value, ast.Attribute):
-        value = value.value
-        yield value
-
-
 def _format_fault(description: str, node: ast.AST) -> str:
     line = getattr(node, "lineno", 0)
     reason = "a component computes from its inputs and weights alone"
     return f"{description} (line {line}) outside of its tests; {reason}"
-
-
-def _find_mode_decision(part: ast.stmt) -> ast.AST | None:
-    """Return a use of `self.training` that is no argument of a suitable operation, or None."""
-    allowed: set[int] = set()
-    for node in ast.walk(part):
-        if isinstance(node, ast.Call):
-            allowed.update(map(id, _mode_arguments(node)))
-    return next(
-        (
-            node
-            for node in ast.walk(part)
-            if isinstance(node, ast.Attribute)
-            and node.attr == "training"
-            and isinstance(node.ctx, ast.Load)
-            and id(node) not in allowed
-        ),
-        None,
-    )
-
-
-def _cast_name(value: ast.expr) -> str | None:
-    """Return x of an expression that is `x`, `x.float()` or `x.to(y.dtype)`; None for others."""
-    if isinstance(value, ast.Name):
-        return value.id
-    if not isinstance(value, ast.Call) or value.keywords:
-        return None
-    is_dtype = all(
-        isinstance(n, ast.Attribute) and (n.attr == "dtype" or root_name(n) == "torch")
-        for n in value.args
-    )
-    function = value.func
-    is_cast = isinstance(function, ast.Attribute) and function.attr in _CASTS and is_dtype
-    owner = function.value if isinstance(function, ast.Attribute) else None
-    return owner.id if is_cast and isinstance(owner, ast.Name) else None
 
 
 def _hides_errors(method: ast.FunctionDef) -> bool:
@@ -811,34 +667,8 @@ def _hides_errors(method: ast.FunctionDef) -> bool:
     return method.name == "__exit__" and any(node.value for node in returns)
 
 
-def _only_target(assignment: ast.Assign) -> str:
-    return ", ".join(map(ast.unparse, assignment.targets))
-
-
 def _name_of(node: ast.AST) -> str:
     return str(getattr(node, "id", getattr(node, "attr", "")))
-
-
-def _is_device(value: ast.expr) -> bool:
-    while isinstance(value, ast.Call) and value.args:  # str(x.device)
-        value = value.args[0]
-    while isinstance(value, ast.Attribute) and value.attr in {"type", "index"}:
-        value = value.value
-    return isinstance(value, ast.Attribute) and value.attr == "device"
-
-
-def _mode_arguments(call: ast.Call) -> Iterator[ast.AST]:
-    """Yield the parts of a call's arguments that may be `self.training`."""
-    function = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    takes_mode = function.lstrip("_").startswith(_MODE_FUNCTIONS)
-    for argument in (*call.args, *call.keywords):
-        value = argument.value if isinstance(argument, ast.keyword) else argument
-        name = argument.arg if isinstance(argument, ast.keyword) else ""
-        probability = name in {"dropout_p", "p"} or takes_mode
-        if takes_mode:
-            yield from ast.walk(value)
-        if probability and isinstance(value, ast.IfExp):
-            yield value.test
 
 
 def _find_replaced_method(cls: ast.ClassDef) -> str | None:

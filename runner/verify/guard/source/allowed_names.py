@@ -20,7 +20,7 @@ from torch import nn
 from torch.overrides import get_overridable_functions
 
 from runner.torch_internals import FUNCTIONS, OpOverload, find_operator, schema
-from runner.verify.guard.name_scopes import Scopes
+from runner.verify.guard.source.name_scopes import Scopes
 
 _ATEN = "torch.ops.aten"
 LOGGER = ModuleType("a logger")

@@ -1,0 +1,1 @@
+"""Reads the source of foreign files and tells what they may not say."""
