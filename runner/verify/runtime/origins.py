@@ -42,7 +42,7 @@ _SWAPPED = {"ge", "gt"}
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What an operation is: two of equal programs are alike."""
+    """Identifies an operation in a program: those of an equal program are alike."""
 
     code: int | None = None
     """Hash of the operation and of all that its operands come from.
@@ -121,7 +121,7 @@ class Origins:
         *,
         random: bool,
     ) -> Identity:
-        """Record where an operation's results come from; return what that says of the operation.
+        """Record where an operation's results come from; return its identity.
 
         `before`: number and origin of each argument by its id(), before the operation ran.
         `outputs`: numbers of the results' storages.
