@@ -108,6 +108,7 @@ def _statement(op: Operation) -> tuple[str, int] | None:
 
 
 def list_plain_tensors(model: torch.nn.Module) -> PlainTensors:
+    """Return the paths of a model's plain tensors; of those with one memory, the first."""
     paths: PlainTensors = {}
     for path, tensor in find_plain_tensors(model).items():
         paths.setdefault(_memory_and_shape(tensor), path)
