@@ -4,12 +4,13 @@
     python docs/make_census.py output "All models of timm."
 
 The first argument is a run, a directory, or a file that `kdrun workloads --census --json` wrote.
-The second one says on the page which models were chosen. The page says which versions and how many
-models it is of.
+The second one says on the page which models were chosen. A third one is a run of some of the models
+with verification. The page says which versions and how many models it is of.
 """
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -28,10 +29,14 @@ from runner.report.census import (
     take_census,
 )
 from runner.report.stored_subject import open_subject
+from runner.statuses import STATUSES
+from runner.zoo import read_zoo_origin
 
 HERE = Path(__file__).parent
 SHOWN = 12
 """Rows of each table, and bars of the plot."""
+LONGEST_REASON = 120
+"""Characters of a reason that are shown."""
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 760, 340, 56, 16, 44
 INK, GRID = "#6e7781", "#d0d7de"
 COLOURS = {"FLOPs": "#0969da", "bytes": "#bc4c00", "instances": "#1a7f37"}
@@ -41,7 +46,8 @@ def main() -> None:
     census = open_census(sys.argv[1] if len(sys.argv) > 1 else "output")
     write_file("census-curve.svg", draw_curves(census))
     write_file("census-operations.svg", draw_operations(census))
-    write_file("census.md", write_page(census, " ".join(sys.argv[2:])))
+    verified = describe_verified(sys.argv[3]) if len(sys.argv) > 3 else ""
+    write_file("census.md", write_page(census, *sys.argv[2:3], verified=verified))
 
 
 def open_census(name: str) -> Census:
@@ -56,7 +62,47 @@ def write_file(name: str, text: str) -> None:
     print(HERE / name)
 
 
-def write_page(census: Census, chosen: str) -> str:
+def describe_verified(name: str) -> str:
+    """Return the page's section on a run with verification."""
+    verdicts: dict[str, Counter[str]] = {}
+    families, not_passed = set[tuple[str, str]](), list[str]()
+    with open_subject(name, load_settings({})) as subject:
+        for problem in subject.problems:
+            row = problem.row
+            if row.status == "cancelled":
+                continue
+            counts = verdicts.setdefault(row.problem.split("_")[0], Counter())
+            counts.update([row.status, *(["bitwise"] if row.bitwise_equal else [])])
+            if origin := read_zoo_origin(problem.directory / "original.py"):
+                families.add((origin.package, origin.family))
+            if row.status not in ("passed", "too_large"):
+                reason = (row.reason or "").replace("|", "/")[:LONGEST_REASON]
+                not_passed.append(f"| `{row.problem}` | `{row.status}` | {reason} |")
+    total = sum(verdicts.values(), Counter[str]())
+    statuses = [status for status in STATUSES if total[status]]
+    head = ["package", "models", *statuses, "equal to the last bit"]
+    rows = [
+        [name, sum(counts[s] for s in statuses), *(counts[s] for s in [*statuses, "bitwise"])]
+        for name, counts in sorted(verdicts.items())
+    ]
+    table = "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+    reasons = "\n".join(not_passed)
+    return f"""
+## How many are proven
+
+{pluralize(sum(total[status] for status in statuses), "model")} of {len(families)} families were also verified: {total["passed"]} passed, {total["bitwise"]} with outputs that are equal to the last bit.
+
+| {" | ".join(head)} |
+|{" --- |" * len(head)}
+{table}
+
+| not passed | status | reason |
+| --- | --- | --- |
+{reasons}
+"""  # noqa: E501
+
+
+def write_page(census: Census, chosen: str = "", *, verified: str = "") -> str:
     versions = ", ".join(f"{p.name} {p.version}".strip() for p in census.packages)
     statuses = ", ".join(f"{n} {status}" for status, n in sorted(census.statuses.items()))
     reasons = "\n".join(
@@ -118,7 +164,7 @@ Each model counts once, however large it is, so a few large models have most of 
 | models | status | reason, with sizes as N |
 | --- | --- | --- |
 {reasons}
-"""  # noqa: E501
+{verified}"""  # noqa: E501
 
 
 def rows_of_packages(census: Census) -> str:
