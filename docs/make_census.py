@@ -4,13 +4,18 @@
     python docs/make_census.py output "All models of timm."
 
 The first argument is a run, a directory, or a file that `kdrun workloads --census --json` wrote.
-The second one says on the page which models were chosen. A third one is a run of some of the models
-with verification. The page says which versions and how many models it is of.
+The second one says on the page which models were chosen. The page says which versions and how many
+models it is of.
+
+    python docs/make_census.py --verified output
+
+writes the verdicts of a run with verification into docs/verified-models.csv, and the page's section
+on them anew. Verdicts on models that the run does not have stay.
 """
 
+import csv
 import math
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -35,6 +40,9 @@ from runner.zoo import read_zoo_origin
 HERE = Path(__file__).parent
 SHOWN = 12
 """Rows of each table, and bars of the plot."""
+VERDICTS = HERE / "verified-models.csv"
+COLUMNS = ("package", "version", "family", "model", "status", "equal_to_the_last_bit", "reason")
+PROVEN = "## How many are proven"
 LONGEST_REASON = 120
 """Characters of a reason that are shown."""
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 760, 340, 56, 16, 44
@@ -43,11 +51,17 @@ COLOURS = {"FLOPs": "#0969da", "bytes": "#bc4c00", "instances": "#1a7f37"}
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--verified"]:
+        for run in sys.argv[2:]:
+            add_verdicts(run)
+        page = (HERE / "census.md").read_text(encoding="utf-8")
+        write_file("census.md", page.partition(f"\n{PROVEN}")[0] + describe_verdicts())
+        return
     census = open_census(sys.argv[1] if len(sys.argv) > 1 else "output")
     write_file("census-curve.svg", draw_curves(census))
     write_file("census-operations.svg", draw_operations(census))
-    verified = describe_verified(sys.argv[3]) if len(sys.argv) > 3 else ""
-    write_file("census.md", write_page(census, *sys.argv[2:3], verified=verified))
+    page = write_page(census, " ".join(sys.argv[2:]))
+    write_file("census.md", page + describe_verdicts())
 
 
 def open_census(name: str) -> Census:
@@ -62,47 +76,75 @@ def write_file(name: str, text: str) -> None:
     print(HERE / name)
 
 
-def describe_verified(name: str) -> str:
-    """Return the page's section on a run with verification."""
-    verdicts: dict[str, Counter[str]] = {}
-    families, not_passed = set[tuple[str, str]](), list[str]()
-    with open_subject(name, load_settings({})) as subject:
+def add_verdicts(run: str) -> None:
+    """Write the verdicts of a run into VERDICTS; models that the run lacks keep theirs."""
+    verdicts = {(row["package"], row["model"]): row for row in read_verdicts()}
+    with open_subject(run, load_settings({})) as subject:
         for problem in subject.problems:
             row = problem.row
-            if row.status == "cancelled":
+            files = problem.directory.parents[1].glob(f"problems/*/{row.problem}.py")
+            origin = next(filter(None, map(read_zoo_origin, files)), None)
+            if origin is None or row.status in ("written", "cancelled"):
                 continue
-            counts = verdicts.setdefault(row.problem.split("_")[0], Counter())
-            counts.update([row.status, *(["bitwise"] if row.bitwise_equal else [])])
-            if origin := read_zoo_origin(problem.directory / "original.py"):
-                families.add((origin.package, origin.family))
-            if row.status not in ("passed", "too_large"):
-                reason = (row.reason or "").replace("|", "/")[:LONGEST_REASON]
-                not_passed.append(f"| `{row.problem}` | `{row.status}` | {reason} |")
-    total = sum(verdicts.values(), Counter[str]())
-    statuses = [status for status in STATUSES if total[status]]
-    head = ["package", "models", *statuses, "equal to the last bit"]
-    rows = [
-        [name, sum(counts[s] for s in statuses), *(counts[s] for s in [*statuses, "bitwise"])]
-        for name, counts in sorted(verdicts.items())
-    ]
-    table = "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
-    reasons = "\n".join(not_passed)
-    return f"""
-## How many are proven
+            verdicts[origin.package, origin.model] = {
+                "package": origin.package,
+                "version": origin.version,
+                "family": origin.family,
+                "model": origin.model,
+                "status": row.status,
+                "equal_to_the_last_bit": "yes" if row.bitwise_equal else "",
+                "reason": (row.reason or "").replace("|", "/")[:LONGEST_REASON],
+            }
+    with VERDICTS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(verdicts[key] for key in sorted(verdicts))
+    print(VERDICTS)
 
-{pluralize(sum(total[status] for status in statuses), "model")} of {len(families)} families were also verified: {total["passed"]} passed, {total["bitwise"]} with outputs that are equal to the last bit.
+
+def read_verdicts() -> list[dict[str, str]]:
+    if not VERDICTS.exists():
+        return []
+    with VERDICTS.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def describe_verdicts() -> str:
+    """Return the page's section on the models in VERDICTS."""
+    verdicts = read_verdicts()
+    if not verdicts:
+        return ""
+    statuses = [s for s in STATUSES if any(row["status"] == s for row in verdicts)]
+    lines = []
+    for package in dict.fromkeys(row["package"] for row in verdicts):
+        rows = [row for row in verdicts if row["package"] == package]
+        families = len({row["family"] for row in rows})
+        counts = [sum(row["status"] == s for row in rows) for s in statuses]
+        equal = sum(bool(row["equal_to_the_last_bit"]) for row in rows)
+        lines.append([package, len(rows), families, *counts, equal])
+    head = ["package", "models", "families", *(f"`{s}`" for s in statuses), "equal to the last bit"]
+    total = ["all", *(sum(column) for column in list(zip(*lines, strict=True))[1:])]
+    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in [*lines, total])
+    others = [
+        f"| `{row['package']}/{row['model']}` | `{row['status']}` | {row['reason']} |"
+        for row in verdicts
+        if row["status"] not in ("passed", "too_large")
+    ]
+    if others:
+        others = ["", "| not passed | status | reason |", "| --- | --- | --- |", *others]
+    return f"""
+{PROVEN}
+
+These models were also verified: the kernels of each, put together again, were compared with the original. [Each verdict](verified-models.csv) is in
+a table of its own.
 
 | {" | ".join(head)} |
 |{" --- |" * len(head)}
-{table}
-
-| not passed | status | reason |
-| --- | --- | --- |
-{reasons}
+{chr(10).join([table, *others])}
 """  # noqa: E501
 
 
-def write_page(census: Census, chosen: str = "", *, verified: str = "") -> str:
+def write_page(census: Census, chosen: str) -> str:
     versions = ", ".join(f"{p.name} {p.version}".strip() for p in census.packages)
     statuses = ", ".join(f"{n} {status}" for status, n in sorted(census.statuses.items()))
     reasons = "\n".join(
@@ -164,7 +206,7 @@ Each model counts once, however large it is, so a few large models have most of 
 | models | status | reason, with sizes as N |
 | --- | --- | --- |
 {reasons}
-{verified}"""  # noqa: E501
+"""  # noqa: E501
 
 
 def rows_of_packages(census: Census) -> str:
