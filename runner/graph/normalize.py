@@ -155,6 +155,9 @@ class _Functionalizer:
             self._alias(op.outputs[0], source.name)
         elif op.name == "broadcast_tensors":
             self._broadcast(op)
+        elif op.name == "_to_copy" and self._only_copies(op):
+            kwargs = tuple(item for item in op.kwargs if item[0] == "memory_format")
+            self._rewrite(replace(op, target="clone.default", kwargs=kwargs, schema=("self",)))
         elif op.name == "_unsafe_view":  # vmap makes it, of a tensor without other readers
             self._rewrite(replace(op, target="view.default", view=True))
         elif op.name in VIEW_UPDATES:
@@ -220,6 +223,13 @@ class _Functionalizer:
             same = self.values[source.name] == self.values[op.outputs[0]]
             return op.view and same and not moves
         return False
+
+    def _only_copies(self, op: Operation) -> bool:
+        """Return whether a cast is to its source's own dtype, where `x.to(...)` would copy nothing."""
+        source = op.args[0]
+        assert isinstance(source, Ref)
+        same = self.values[source.name].dtype == self.values[op.outputs[0]].dtype
+        return same and {name for name, _ in op.kwargs} <= {"dtype", "memory_format"}
 
     def _alias(self, name: str, source: str) -> None:
         """Make `name` another name of `source` for reading and writing."""

@@ -45,6 +45,11 @@ PROGRAMS = {
     "a gradient for each sample": """
         return torch.vmap(torch.func.grad(lambda row: row.tanh().sum()))(x)
     """,
+    "second derivatives for each sample": """
+        def energy(row):
+            return (self.linear(row) + self.weights[0, :, 0]).tanh().sum()
+        return torch.vmap(torch.func.hessian(energy))(x)
+    """,
     "a derivative along a direction": """
         return torch.func.jvp(lambda r: r.sin() * r, (x,), (torch.ones_like(x),))[1]
     """,
