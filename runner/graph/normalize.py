@@ -225,7 +225,7 @@ class _Functionalizer:
         return False
 
     def _only_copies(self, op: Operation) -> bool:
-        """Return whether a cast is to its source's own dtype, where `x.to(...)` would copy nothing."""
+        """Return whether a cast is to its source's own dtype; `x.to(...)` would copy nothing."""
         source = op.args[0]
         assert isinstance(source, Ref)
         same = self.values[source.name].dtype == self.values[op.outputs[0]].dtype

@@ -142,6 +142,11 @@ def test_each_child_is_in_exactly_one_row(seed: int) -> None:
         ("transformer_layer_2x64x256_79bd_bf16", "transformer_layer"),
         ("shortcut_32x64_k1s2_on_4x28x28_nobias_as_conv2d_bn_fp32", "shortcut"),
         ("conv_relu", "conv_relu"),
+        ("add_scalar_fp32", "add"),
+        ("div_add_scalar_by2_add_in2_fp32", "div_add add"),
+        ("func_scalar_to_5x4_2f22_fp32", "func"),
+        ("mul_5x4_scalar_fp32", "mul"),
+        ("layer_scalar_mix_5x4_2f22_fp32", "layer_scalar_mix"),
     ],
 )
 def test_a_title_is_a_name_without_sizes(file: str, said: str) -> None:

@@ -18,14 +18,18 @@ MOST_TURNS = 5
 MOST_ROWS = 24
 """Most rows under one parent; beyond it, all neighbours of one structure share a row."""
 
-_FIRST_SIZE = re.compile(r"_\d+(x\d+)*(?=_|$)")
-"""Matches the first size in the name of a workload; the operation stands before it."""
-_SIZE_WORD = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+")
+_DTYPE = "|".join(DTYPE_CODES.values())
+_FIRST_SIZE = re.compile(
+    rf"_\d+(x\d+)*(?=_|$)|_scalar(?=(_to)?_(\d|scalar|(x|by|in)\d|{_DTYPE})|$)"
+)
+"""Matches the first size in the name of a workload; the operation stands before it.
+
+`scalar` is a size before another one, a number or the dtype; elsewhere it is the author's word.
+"""
+_SIZE_WORD = re.compile(r"\d+(x\d+)*|([a-z]{1,2}\d+)+|scalar")
 """Matches a word of the name that is a size: `3x64`, `k7s2p3`."""
 _LAYOUT = r"permuted|strides\d+|channels|last|itself"
-_OMITTED_WORD = re.compile(
-    rf"to|on|of|nobias|gives\d+|eps\w+|{_LAYOUT}|{'|'.join(DTYPE_CODES.values())}"
-)
+_OMITTED_WORD = re.compile(rf"to|on|of|nobias|gives\d+|eps\w+|{_LAYOUT}|{_DTYPE}")
 """Matches a word of the name that titles omit, such as the dtype or a layout."""
 _DIGEST = re.compile(r"(?<!_on)_([0-9a-f]{16}|[0-9a-f]{4})(?=_[a-z0-9]+$)")
 """Matches the digest of a block's inside, which stands before the dtype."""
@@ -33,7 +37,7 @@ _SIZE = re.compile(r"\d+(x\d+)+")
 """Matches the size in `conv2d_512x160`, where the word before it names a kernel of that size."""
 
 
-_NUMBERED_WORD = re.compile(r"([a-z_]{3,}?|)((?:(?<!u)m)?\d+(?:p\d+)?(?:em?\d+)?)")
+_NUMBERED_WORD = re.compile(r"(by|[a-z_]{3,}?|)((?:(?<!u)m)?\d+(?:p\d+)?(?:em?\d+)?)")
 """Matches an argument with its number, or a number alone: `window16`, `momentum0p1`, `2p0`."""
 
 
