@@ -126,7 +126,7 @@ def test_a_problem_of_a_large_run_is_read_from_its_file(
 
 @pytest.mark.long
 def test_a_census_opens_and_is_searched_at_once(visit: Any, made: Path, tmp_path: Path) -> None:
-    """Times are CPU time of the main thread, which other work of the machine leaves alone."""
+    """Times are CPU time of the main thread, in units of a loop that the same browser runs."""
     write_page(census(made, CENSUS), tmp_path / "census.html")
     assert (tmp_path / "census.html").stat().st_size < 15e6
     page = visit()
@@ -136,6 +136,11 @@ def test_a_census_opens_and_is_searched_at_once(visit: Any, made: Path, tmp_path
     def cpu_ms() -> float:
         rows = metrics.send("Performance.getMetrics")["metrics"]
         return 1000 * next(row["value"] for row in rows if row["name"] == "TaskDuration")
+
+    def loop_ms() -> float:
+        before = cpu_ms()
+        page.evaluate("let sum = 0; for (let i = 0; i < 2e7; i++) sum += Math.sqrt(i) % 7; sum")
+        return cpu_ms() - before
 
     def search_ms(query: str) -> float:
         before = cpu_ms()
@@ -155,5 +160,6 @@ def test_a_census_opens_and_is_searched_at_once(visit: Any, made: Path, tmp_path
     page.goto(page.url.split("#")[0] + "#/workloads")
     page.wait_for_selector("text=10,500 unique workloads")
     took |= {f"{query}!": min(search_ms(query) for _ in range(3)) for query in ("linear", "add")}
-    assert ready_ms < 2000, ready_ms
-    assert max(took.values()) < 50, json.dumps(took)
+    unit_ms = min(loop_ms() for _ in range(3))
+    assert ready_ms < 5 * unit_ms, (ready_ms, unit_ms)
+    assert max(took.values()) < 0.6 * unit_ms, json.dumps(took | {"loop": unit_ms})
