@@ -2,9 +2,10 @@
 
 import ast
 import textwrap
-import time
+from collections.abc import Callable
 
 import pytest
+from growth import times_longer
 
 from runner.verify.gates.parent_source import import_fault, parent_fault
 from runner.verify.guard.source.source_rules import composed_fault, surroundings_fault
@@ -111,28 +112,30 @@ def test_a_component_imports_torch_and_the_standard_library(text, good):
     assert (import_fault(ast.parse(text)) is None) == good
 
 
-MANY = 2000
 IN_FORWARD = "class Model:\n    def forward(self, x):\n{}        return x\n"
-REPEATED = {
-    "an import and its uses": "import math\n" * MANY + "A = math.pi\n" * MANY,
-    "loops that count": IN_FORWARD.format("        for i in range(3): y = f'{i}'\n" * MANY),
-    "sets": IN_FORWARD.format("        a = {1, 2}; b = 1 in a\n" * MANY),
-    "assertions": IN_FORWARD.format("        assert x.shape == (1, 2)\n" * MANY),
-    "imports where it is run": "if __name__ == '__main__':\n" + "    import sys\n" * MANY,
-    "functions that call the one before twice": "def f0(x):\n    return x\n"
-    + "".join(f"def f{n}(x):\n    return f{n - 1}(f{n - 1}(x))\n" for n in range(1, 60)),
-    "loaders that call the one before twice": "import importlib.util\ndef f0(x):\n"
+REPEATED: dict[str, Callable[[int], str]] = {
+    "an import and its uses": lambda n: "import math\n" * n + "A = math.pi\n" * n,
+    "loops that count": lambda n: IN_FORWARD.format("        for i in range(3): y = f'{i}'\n" * n),
+    "sets": lambda n: IN_FORWARD.format("        a = {1, 2}; b = 1 in a\n" * n),
+    "assertions": lambda n: IN_FORWARD.format("        assert x.shape == (1, 2)\n" * n),
+    "imports where it is run": lambda n: "if __name__ == '__main__':\n" + "    import sys\n" * n,
+    "functions that call the one before twice": lambda n: "def f0(x):\n    return x\n"
+    + "".join(f"def f{i}(x):\n    return f{i - 1}(f{i - 1}(x))\n" for i in range(1, n // 10)),
+    "loaders that call the one before twice": lambda n: "import importlib.util\ndef f0(x):\n"
     "    return importlib.util.spec_from_file_location(x)\n"
-    + "".join(f"def f{n}(x):\n    return f{n - 1}(f{n - 1}(x))\n" for n in range(1, 60)),
+    + "".join(f"def f{i}(x):\n    return f{i - 1}(f{i - 1}(x))\n" for i in range(1, n // 10)),
 }
 
 
 @pytest.mark.parametrize("name", REPEATED)
 def test_reading_takes_time_in_proportion_to_the_source(name):
-    tree = ast.parse(REPEATED[name])
-    started = time.process_time()
+    def of_length(n: int) -> Callable[[], None]:
+        tree = ast.parse(REPEATED[name](n))
 
-    surroundings_fault(tree, kernel=True)
-    composed_fault(tree)
+        def read() -> None:
+            surroundings_fault(tree, kernel=True)
+            composed_fault(tree)
 
-    assert time.process_time() - started < 4
+        return read
+
+    assert times_longer(of_length, 100, 8) < 8 * 3
