@@ -1,7 +1,5 @@
 """Attacks: functions that spoil a decomposition written by hand, and the file to be blamed."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,8 @@ from changing_files import RIGHT, at_import, in_forward
 from decompositions import Decomposition
 from verdicts import complaints_of
 
+from runner.batch import local_execution
+from runner.config import Settings
 from runner.verify import Verification
 
 WRONG = "return F.relu(x) * 1.5"
@@ -20,14 +20,6 @@ HERE = "lambda y: type(y) is torch.Tensor and y.is_cpu"
 
 Spoil = Callable[[Decomposition], None]
 Make = Callable[[Path], Decomposition]
-
-_VERIFY = """\
-import sys
-from pathlib import Path
-from runner.verify import VerifyOptions, verify
-verdict = verify(Path(sys.argv[1]), VerifyOptions(trials=1))
-Path(sys.argv[2]).write_text(verdict.model_dump_json(), encoding="utf-8")
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +67,13 @@ def assert_caught(verification: Verification, attack: Attack) -> None:
 
 
 def judged_apart(made: Decomposition) -> Verification:
-    """Return the verdict of a judge that is a process of its own, with a parent of its own.
+    """Return the verdict of `kdrun verify`, whose judge is a process of its own.
 
     For attacks that end processes: those of the tests are not the judge's to lose.
     """
-    result = made.directory.parent / "verdict.json"
-    judge = [sys.executable, "-c", _VERIFY, str(made.directory), str(result)]
-    ended = subprocess.run(
-        ["sh", "-c", '"$@"; exit 0', "sh", *judge],
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=200,
-        start_new_session=True,
-        check=False,
-    )
-    said = f"{ended.stdout[-500:]}{ended.stderr[-1500:]}"
-    assert result.exists(), f"the judge ended without a verdict: {said}"
-    return Verification.model_validate_json(result.read_text(encoding="utf-8"))
+    outcome = local_execution.verify(made.directory, Settings(trials=1, memory="4GiB"))
+    assert outcome.verification, f"the judge ended without a verdict: {outcome.answer.reason}"
+    return Verification.model_validate(outcome.verification)
 
 
 # --- ways to spoil a file -------------------------------------------------------------------------

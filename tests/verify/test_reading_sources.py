@@ -119,11 +119,15 @@ REPEATED: dict[str, Callable[[int], str]] = {
     "sets": lambda n: IN_FORWARD.format("        a = {1, 2}; b = 1 in a\n" * n),
     "assertions": lambda n: IN_FORWARD.format("        assert x.shape == (1, 2)\n" * n),
     "imports where it is run": lambda n: "if __name__ == '__main__':\n" + "    import sys\n" * n,
-    "functions that call the one before twice": lambda n: "def f0(x):\n    return x\n"
-    + "".join(f"def f{i}(x):\n    return f{i - 1}(f{i - 1}(x))\n" for i in range(1, n // 10)),
-    "loaders that call the one before twice": lambda n: "import importlib.util\ndef f0(x):\n"
-    "    return importlib.util.spec_from_file_location(x)\n"
-    + "".join(f"def f{i}(x):\n    return f{i - 1}(f{i - 1}(x))\n" for i in range(1, n // 10)),
+    "functions that call the one before twice": lambda n: (
+        "def f0(x):\n    return x\n"
+        + "".join(f"def f{i}(x):\n    return f{i - 1}(f{i - 1}(x))\n" for i in range(1, n // 10))
+    ),
+    "loaders that call the one before twice": lambda n: (
+        "import importlib.util\ndef f0(x):\n"
+        "    return importlib.util.spec_from_file_location(x)\n"
+        + "".join(f"def f{i}(x):\n    return f{i - 1}(f{i - 1}(x))\n" for i in range(1, n // 10))
+    ),
 }
 
 
