@@ -13,10 +13,11 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import torch
-torch.set_num_threads(int(sys.argv[3]))
+torch.set_num_threads(int(sys.argv[2]))
 from runner.emit import decompose
 from runner.problems import read_problem
-decompose(read_problem(Path(sys.argv[1])), Path(sys.argv[2]))
+for problem in map(Path, sys.argv[3:]):
+    decompose(read_problem(problem), Path(sys.argv[1], problem.stem))
 """
 
 # Layers that repeat, a table, a tied weight, and a value that steers: the concrete trace as well.
@@ -65,14 +66,11 @@ def get_init_inputs():
 """
 
 
-def files_of(
-    folder: Path, problem: Path, name: str, hash_seed: str, threads: int
-) -> dict[str, bytes]:
+def files_of(out: Path, problems: list[Path], hash_seed: str, threads: int) -> dict[str, bytes]:
     """Every emitted file, from a process of its own."""
-    out = folder / name
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(problem), str(out), str(threads)],
+        [sys.executable, "-c", PROGRAM, str(out), str(threads), *map(str, problems)],
         check=True,
         env=environment,
     )
@@ -80,12 +78,13 @@ def files_of(
 
 
 def test_processes_hash_seeds_and_threads_change_no_byte(tmp_path: Path) -> None:
-    for steer in ("pass", "x = x[mask.any(1)] if x.sum() > -1e9 else x"):
-        folder = tmp_path / ("steered" if steer != "pass" else "plain") / "level3"
-        folder.mkdir(parents=True)
-        problem = folder / "attention.py"
-        problem.write_text(PROBLEM % {"steer": steer}, encoding="utf-8")
-        first = files_of(folder, problem, "first", "0", 1)
-        second = files_of(folder, problem, "second", "4242", 2)
-        assert len(first) > 20
-        assert first == second
+    folder = tmp_path / "level3"
+    folder.mkdir()
+    steers = {"plain": "pass", "steered": "x = x[mask.any(1)] if x.sum() > -1e9 else x"}
+    for name, steer in steers.items():
+        (folder / f"{name}.py").write_text(PROBLEM % {"steer": steer}, encoding="utf-8")
+    problems = sorted(folder.iterdir())
+    first = files_of(tmp_path / "first", problems, "0", 1)
+    second = files_of(tmp_path / "second", problems, "4242", 2)
+    assert len(first) > 40
+    assert first == second
