@@ -172,7 +172,7 @@ def models(
     """The problem's model, and the other one with its weights."""
     torch.backends.mha.set_fastpath_enabled(False)  # both run the operations they spell
     torch.backends.opt_einsum.enabled = False
-    torch.use_deterministic_algorithms(True, warn_only=True)  # no threads race
+    torch.set_deterministic_debug_mode("warn")  # no threads race
     torch.manual_seed(seed)
     pair = build(problem).train(training), other().train(training)
     theirs, ours = (weights_of(model) for model in pair)

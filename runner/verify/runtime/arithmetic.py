@@ -46,15 +46,15 @@ def exact_arithmetic(device: str) -> Iterator[None]:
             (cudnn, "benchmark", False),
         ]
     saved_values = [(place, name, getattr(place, name)) for place, name, _ in switches]
-    strict = torch.are_deterministic_algorithms_enabled()
-    warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    saved_mode = torch.get_deterministic_debug_mode()
     for place, name, value in switches:
         setattr(place, name, value)
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # `torch.use_deterministic_algorithms()` would import torch's compiler, which takes a second.
+    torch.set_deterministic_debug_mode("warn")
     try:
         with ignore_sdpa_kernel(), write_out_flex_attention():
             yield
     finally:
-        torch.use_deterministic_algorithms(strict, warn_only=warns)
+        torch.set_deterministic_debug_mode(saved_mode)
         for place, name, value in saved_values:
             setattr(place, name, value)
