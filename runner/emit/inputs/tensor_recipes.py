@@ -130,6 +130,11 @@ class RecipeWriter:
             if op.name == "copy_" and renamed.args[0] == renamed.args[1]:
                 new_names[op.outputs[0]] = next(renamed.refs())
                 continue
+            if op.name == "set_" and len(renamed.args) == 2 and isinstance(renamed.args[1], Ref):
+                # From here on one tensor is the other: torch registers a parametrization so.
+                replaced = next(op.refs())
+                new_names[replaced] = new_names[op.outputs[0]] = renamed.args[1].name
+                continue
             known_value = views.get(_operation_key(renamed))
             if is_pure and recipe.result not in op.outputs:
                 known_value = known_value or self._computed.get(self._full_spelling(renamed))
