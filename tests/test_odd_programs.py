@@ -54,6 +54,12 @@ ODD: dict[str, dict[str, str]] = {
         "with sdpa_kernel(SDPBackend.MATH):\n"
         "    return F.scaled_dot_product_attention(q, k, v)",
     },
+    "weights that are computed from others": {
+        "before": "from torch.nn.utils.parametrizations import orthogonal, spectral_norm\n",
+        "init": "self.a = orthogonal(nn.Linear(16, 16))\n"
+        "self.b = spectral_norm(nn.Linear(16, 16))",
+        "forward": "return self.b(self.a(x).relu())",
+    },
     "views that torch declares no alias for": {
         "init": "self.fc = nn.Linear(16, 16)",
         "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"
@@ -660,6 +666,7 @@ def default_dtype() -> Iterator[None]:
 
 
 STRANGERS = (
+    "weights that are computed from others",
     "a weight that is masked in place",
     "a grid of two computed axes",
     "vmap",

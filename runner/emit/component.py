@@ -362,7 +362,8 @@ def _tensor_rows(label: str, named_specs: Iterable[tuple[str, TensorSpec]]) -> l
     lines = []
     rows = list(named_specs)
     for name, spec in rows[:_MOST_TENSORS]:
-        stride = "" if spec.contiguous else f", strides {list(spec.stride)}"
+        layout = spec.canonical
+        stride = "" if layout.contiguous else f", strides {list(layout.stride)}"
         title = f"{name}: " if name else ""
         lines += _docstring_row(label, f"{title}{list(spec.shape)} {spec.dtype}{stride}")
     if len(rows) > _MOST_TENSORS:

@@ -52,6 +52,20 @@ class TensorSpec:
         return min(span, prod(n for n, stride in sizes if stride)) * self.item_bytes
 
     @property
+    def canonical(self) -> "TensorSpec":
+        """The spec with the strides that a dimension of size 1 has in a tensor without gaps.
+
+        Such a stride never moves to another element. Torch keeps what it was before a slice: in
+        the first 64 of 96 channels, a batch of one image has the stride of 96.
+        """
+        strides: list[int] = []
+        span = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.stride), strict=True):
+            strides.append(span if size == 1 else stride)
+            span = max(span, size * strides[-1])
+        return TensorSpec(self.shape, self.dtype, tuple(reversed(strides)))
+
+    @property
     def contiguous(self) -> bool:
         return self.stride == row_major(self.shape) or self.numel <= 1
 

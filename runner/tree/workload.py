@@ -57,7 +57,7 @@ def identity(program: Program, part: Part) -> Hashable:
     return (
         part.level,
         _numbered_operations(operations, number_of, program.graph.values),
-        tuple(program.spec(n) for n in part.io.inputs),
+        tuple(program.spec(n).canonical for n in part.io.inputs),
         tuple(_weight_key(program.graph.states[n], program.spec(n)) for n in part.io.states),
         tuple(number_of[n] for n in part.io.outputs),
         _shape_of_tree(part, position_of),
@@ -89,7 +89,7 @@ def _numbered_operations(
                     if key != "dtype" or any(op.refs())
                 )
             ),
-            tuple(values.get(n) for n in op.outputs),
+            tuple(values[n].canonical if n in values else None for n in op.outputs),
         )
         for op in operations
     )
@@ -109,7 +109,7 @@ def _add_types(value: object) -> object:
 def _weight_key(state: State, spec: TensorSpec) -> Hashable:
     """Return a weight's kind and shape; for a constant also how it is made."""
     content = (_recipe_key(state.recipe), state.literal) if state.kind == "constant" else None
-    return (state.kind, spec, content)
+    return (state.kind, spec.canonical, content)
 
 
 def _recipe_key(recipe: Recipe | None) -> Hashable:

@@ -234,7 +234,7 @@ def _layout_words(specs: Sequence[TensorSpec], role: str) -> Iterator[str]:
 
     `role` is `in` for inputs and `weight` for weights.
     """
-    for position, spec in enumerate(specs):
+    for position, spec in enumerate(spec.canonical for spec in specs):
         if not spec.contiguous:
             yield (f"{role}{position + 1}_" if position or role == "weight" else "") + _layout_word(
                 spec

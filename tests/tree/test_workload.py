@@ -96,6 +96,12 @@ def test_the_input_tells_apart_what_the_parameters_do_not(apart: Apart) -> None:
     assert found[2] == "conv2d_3x3_k3_on_1x7x7_fp32"
 
 
+def test_the_stride_of_a_batch_of_one_tells_nothing_apart(apart: Apart) -> None:
+    forward = "return x[:, :2].exp().sum() + x.repeat(1, 2, 1)[:, :2].exp().sum()"
+    found = names(apart, "pass", forward, "torch.rand(1, 4, 8)")
+    assert [name for name in found if name.startswith("exp")] == ["exp_1x2x8_fp32"] * 2
+
+
 @pytest.mark.parametrize(
     ("forward", "expected"),
     [
