@@ -56,9 +56,21 @@ ODD: dict[str, dict[str, str]] = {
     },
     "weights that are computed from others": {
         "before": "from torch.nn.utils.parametrizations import orthogonal, spectral_norm\n",
-        "init": "self.a = orthogonal(nn.Linear(16, 16))\n"
-        "self.b = spectral_norm(nn.Linear(16, 16))",
+        "init": "self.a = orthogonal(nn.Linear(16, 16))\nself.b = spectral_norm(nn.Linear(16, 16))",
         "forward": "return self.b(self.a(x).relu())",
+    },
+    "a table on a grid that stays on the CPU": {
+        "before": "class Rope(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.register_buffer('periods', 10 ** torch.arange(4.0), persistent=False)\n"
+        "    def forward(self):\n"
+        "        rows, columns = torch.meshgrid(torch.arange(3.0), torch.arange(5.0))\n"
+        "        grid = torch.stack((rows, columns), -1).flatten(0, 1)\n"
+        "        angles = grid[:, :, None].to(self.periods.device) / self.periods\n"
+        "        return torch.cat((angles.sin(), angles.cos()), -1).flatten(1)\n",
+        "init": "self.rope, self.fc = Rope(), nn.Linear(16, 16)",
+        "forward": "return self.fc(x) * self.rope()",
+        "inputs": "torch.randn(2, 15, 16)",
     },
     "views that torch declares no alias for": {
         "init": "self.fc = nn.Linear(16, 16)",

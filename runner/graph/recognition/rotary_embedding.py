@@ -15,8 +15,8 @@ def join_rotations(grouping: Grouping) -> None:
     """Join each rotation with the next one by the same table in the same module call."""
     waiting: dict[tuple[object, ...], int] = {}
     for group in grouping.groups_in_order():
-        if grouping.names[group] != "rope":
-            continue
+        if grouping.names[group] != "rope" or not _rotatable_values(grouping, group):
+            continue  # A module of the author's that is called Rope may make the table alone.
         _include_final_view(grouping, group)
         _join_casts(grouping, group)
         key = (_module_calls(grouping, group), _table_values(grouping, group))
@@ -91,12 +91,19 @@ def _rotated_value(grouping: Grouping, group: int) -> str:
     It depends on an input. If the table does too, the rotated tensor is the largest value; of
     equally large ones, the one with the fewest readers.
     """
-    flow, operands = grouping.flow, grouping.operands(group)
+    flow = grouping.flow
     rotated = max(
-        (n for n in _values_from_outside(grouping, group) if grouping.maker(n)[0] in operands),
+        _rotatable_values(grouping, group),
         key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
     )
     return grouping.maker(rotated)[0]
+
+
+def _rotatable_values(grouping: Grouping, group: int) -> list[str]:
+    """Return the values that a kernel reads from outside and that depend on an input."""
+    operands = grouping.operands(group)
+    values = _values_from_outside(grouping, group)
+    return [name for name in values if grouping.maker(name)[0] in operands]
 
 
 def _values_from_outside(grouping: Grouping, group: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -58,9 +58,10 @@ class _Recorder:
         self.modules = ModuleFrames(built.model)
         self.nodes: MutableMapping[torch.Tensor, FxNode] = WeakTensorKeyDictionary()
         """The node that each tensor is the value of."""
-        self.results: list[tuple[FxNode, TensorWeakRef]] = []
-        """The latest operator's results. Torch copies a result that anything refers to while the
-        operator returns it, so that nodes hold theirs only from the next operator on."""
+        self.results: list[tuple[FxNode, Callable[[], Any]]] = []
+        """Nodes of the latest operator, and functions that return their values. Torch copies a
+        result that anything refers to while the operator returns it, so that nodes hold theirs only
+        from the next operator on."""
         self.constants: list[FxNode] = []
         """Placeholders of the constants that the forward has not read so far, in reverse."""
         inputs = iter(tree_flatten((built.args, built.kwargs))[0])
@@ -111,8 +112,12 @@ class _Recorder:
             self.nodes[value] = node
             self.results.append((node, TensorWeakRef(value)))
         elif isinstance(value, (tuple, list)):
-            for n, member in enumerate(value):
-                self._set_value(self.graph.call_function(operator.getitem, (node, n)), member)
+            members = [
+                self.graph.call_function(operator.getitem, (node, n)) for n in range(len(value))
+            ]
+            for member, part in zip(members, value, strict=True):
+                self._set_value(member, part)
+            self.results.append((node, lambda: [member.meta.get("val") for member in members]))
 
     def _keep_results(self) -> None:
         for node, result in self.results:
