@@ -72,6 +72,16 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "return self.fc(x) * self.rope()",
         "inputs": "torch.randn(2, 15, 16)",
     },
+    "classes with the names of operations that they are not": {
+        "before": "class Rope(nn.Module):\n    def forward(self, x):\n"
+        "        return x.sin() + 2 * x.cos()\n"
+        "class Softmax(nn.Module):\n    def forward(self, x):\n"
+        "        return x.tanh() - x.mean(-1, keepdim=True)\n"
+        "class ScaledDotProductAttention(nn.Module):\n    def forward(self, x):\n"
+        "        return x.square() - x.abs()\n",
+        "init": "self.a, self.b, self.c = Rope(), Softmax(), ScaledDotProductAttention()",
+        "forward": "return self.a(torch.ones_like(x)) + self.c(x @ self.b(x @ x.T))",
+    },
     "views that torch declares no alias for": {
         "init": "self.fc = nn.Linear(16, 16)",
         "forward": "y = torch.atleast_2d(self.fc(x))\na, b = torch.hsplit(y, 2)\n"

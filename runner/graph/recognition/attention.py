@@ -31,7 +31,7 @@ _SCALES = {"mul", "div"}
 def join_attention(grouping: Grouping) -> None:
     """Join the kernels of each attention in the program."""
     for group in grouping.groups_in_order():
-        name = grouping.names[group]
+        name = grouping.role(group)
         if name == _FUSED:
             members = [group, *_operand_preparations(grouping, group)]
             if len(members) > 1:
@@ -168,7 +168,7 @@ def _lets_scores_through(grouping: Grouping, group: int) -> bool:
     kinds = grouping.kind(group)
     if kinds not in {"pointwise", "copy"}:
         return False
-    return len(grouping.operands(group)) == 1 or grouping.names[group] in _COMBINES
+    return len(grouping.operands(group)) == 1 or grouping.role(group) in _COMBINES
 
 
 def is_product(grouping: Grouping, group: int) -> bool:
@@ -210,10 +210,10 @@ def _preparation_chain(grouping: Grouping, maker: int | None, reader: int) -> li
     if len(operands) != 1:
         return []
     before = _preparation_chain(grouping, operands[0], maker)
-    if _is_cast(grouping, maker) or grouping.names[maker] in _SCALES | _REPEATS:
+    if _is_cast(grouping, maker) or grouping.role(maker) in _SCALES | _REPEATS:
         return [maker, *before]
     return [maker, *before] if before and is_layout_copy(grouping, maker) else []
 
 
 def _is_cast(grouping: Grouping, group: int) -> bool:
-    return grouping.names[group] == "cast"
+    return grouping.role(group) == "cast"

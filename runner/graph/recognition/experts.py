@@ -14,7 +14,7 @@ def join_expert_products(grouping: Grouping) -> None:
     """Join the product of tokens with experts' weights, the weights' look-up, and the bias."""
     expert_counts = _router_widths(grouping)
     for group in grouping.groups_in_order():
-        if grouping.names[group] not in _PRODUCTS:
+        if grouping.role(group) not in _PRODUCTS:
             continue
         compute = grouping.compute_operations(group)
         if len(compute) != 1:
@@ -29,7 +29,7 @@ def join_expert_products(grouping: Grouping) -> None:
             biases = []
         else:
             continue
-        if reader is not None and grouping.names[reader] == "add":
+        if reader is not None and grouping.role(reader) == "add":
             parts += [*biases, reader] if biases or _adds_weight(grouping, reader) else []
         grouping.join(parts, "expert_linear", reason)
 

@@ -45,6 +45,8 @@ class Candidate:
     reason: str
     results: frozenset[str] = frozenset()
     """Values that may be read outside; if empty, one value may be."""
+    is_class_name: bool = False
+    """Whether `operation` is the name of the author's class, whatever that computes."""
 
 
 class Grouping:
@@ -57,6 +59,8 @@ class Grouping:
         """Values that depend on no input and no weight."""
         self.names: list[str] = []
         self.reasons: list[str] = []
+        self.class_named: set[int] = set()
+        """Kernels that have the name of the author's class."""
         self.calls: dict[tuple[Scope, ...], set[int]] = {}
         """For each module call, the operations in it that depend on an input or a parameter; those
         of nested calls are included."""
@@ -73,6 +77,8 @@ class Grouping:
             members = self._fit_candidate(candidate)
             if members is not None:
                 self._add_kernel(candidate.operation, members, candidate.reason)
+                if candidate.is_class_name:
+                    self.class_named.add(len(self.names) - 1)
 
     def _add_kernel(self, name: str, members: Collection[int], reason: str) -> None:
         self.contracted.add(members)
@@ -143,6 +149,13 @@ class Grouping:
         """Return a kernel's operations that are no views, in order."""
         members = sorted(self.contracted.groups[group])
         return [op for op in map(self.flow.operations.__getitem__, members) if not op.view]
+
+    def role(self, group: int) -> str:
+        """Return the operator or formula that a kernel is; empty if only a class names it.
+
+        An author's class `Softmax` may compute anything.
+        """
+        return "" if group in self.class_named else self.names[group]
 
     def kind(self, group: int) -> str:
         """Return the kind of a kernel's main operation."""
@@ -237,6 +250,7 @@ class Grouping:
             contracted.group_of.pop(index, None)
         contracted.extend(target, members)
         self.names[target], self.reasons[target] = name, reason
+        self.class_named.discard(target)
         return True
 
     def _operations_between(self, members: Collection[int]) -> set[int]:

@@ -104,13 +104,13 @@ def module_candidates(flow: Flow, search: FormulaSearch) -> Iterator[Candidate]:
             if spelling is not None:
                 name = spelling[0]
                 reason += f", the formula of {name}: {spelling[1]}"
-            yield Candidate(name, frozenset(members), reason)
+            yield Candidate(name, frozenset(members), reason, is_class_name=spelling is None)
         elif _is_own_weighing(compute, scope, flow):
             reason = f"a call of the author's class {scope.cls}: one operation with its own weight"
-            yield Candidate(name, frozenset(members), reason)
+            yield Candidate(name, frozenset(members), reason, is_class_name=True)
         elif _is_biased_contraction(compute, scope, flow):
             reason = f"a call of the author's class {scope.cls}: one contraction with its own bias"
-            yield Candidate(name, frozenset(members), reason)
+            yield Candidate(name, frozenset(members), reason, is_class_name=True)
 
 
 def _module_spelling(

@@ -15,8 +15,8 @@ def join_rotations(grouping: Grouping) -> None:
     """Join each rotation with the next one by the same table in the same module call."""
     waiting: dict[tuple[object, ...], int] = {}
     for group in grouping.groups_in_order():
-        if grouping.names[group] != "rope" or not _rotatable_values(grouping, group):
-            continue  # A module of the author's that is called Rope may make the table alone.
+        if grouping.role(group) != "rope":
+            continue
         _include_final_view(grouping, group)
         _join_casts(grouping, group)
         key = (_module_calls(grouping, group), _table_values(grouping, group))
@@ -69,7 +69,7 @@ def _join_casts(grouping: Grouping, group: int) -> None:
 def _is_cast_in_call(grouping: Grouping, group: int, other: int) -> bool:
     """Return whether a kernel is a cast, in the same module call as another kernel."""
     same_call = _module_calls(grouping, group) == _module_calls(grouping, other)
-    return grouping.names[group] == "cast" and same_call
+    return grouping.role(group) == "cast" and same_call
 
 
 def _module_calls(grouping: Grouping, group: int) -> tuple[Scope, ...]:
@@ -91,19 +91,12 @@ def _rotated_value(grouping: Grouping, group: int) -> str:
     It depends on an input. If the table does too, the rotated tensor is the largest value; of
     equally large ones, the one with the fewest readers.
     """
-    flow = grouping.flow
+    flow, operands = grouping.flow, grouping.operands(group)
     rotated = max(
-        _rotatable_values(grouping, group),
+        (n for n in _values_from_outside(grouping, group) if grouping.maker(n)[0] in operands),
         key=lambda name: (flow.graph.values[name].numel, -len(flow.consumers[name])),
     )
     return grouping.maker(rotated)[0]
-
-
-def _rotatable_values(grouping: Grouping, group: int) -> list[str]:
-    """Return the values that a kernel reads from outside and that depend on an input."""
-    operands = grouping.operands(group)
-    values = _values_from_outside(grouping, group)
-    return [name for name in values if grouping.maker(name)[0] in operands]
 
 
 def _values_from_outside(grouping: Grouping, group: int) -> Iterator[str]:
