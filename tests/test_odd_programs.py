@@ -80,7 +80,7 @@ ODD: dict[str, dict[str, str]] = {
         "class ScaledDotProductAttention(nn.Module):\n    def forward(self, x):\n"
         "        return x.square() - x.abs()\n",
         "init": "self.a, self.b, self.c = Rope(), Softmax(), ScaledDotProductAttention()",
-        "forward": "return self.a(torch.ones_like(x)) + self.c(x @ self.b(x @ x.T))",
+        "forward": "return self.a(torch.ones_like(x)) + self.c(self.b(x @ x.T) @ x)",
     },
     "views that torch declares no alias for": {
         "init": "self.fc = nn.Linear(16, 16)",
