@@ -201,6 +201,16 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "y = x.clone()\ny[:, 1:3] += 1\ny[0].mul_(2)\ny.t()[2].add_(y.t()[3])\n"
         "y.view(2, 2, 16)[1, 0, ::2] = 5.0\nreturn y",
     },
+    "parts that are all there is": {
+        "forward": "y = x.clone()\ny[:1][0].mul_(2)\nz = y[None]\nz[0].sub_(x)\nz[0] = z[0] * x\n"
+        "for n, row in enumerate(z.split(1)):\n"
+        "    row[n].index_add_(0, torch.tensor([0, 3]), x[:2])\n"
+        "return z.relu()",
+    },
+    "named parts for a profiler": {
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "with torch.profiler.record_function('a'):\n    y = self.a(x)\nreturn y.relu()",
+    },
     "an input that is written into": {"forward": "x.add_(1)\nx[1:].relu_()\nreturn x * 2"},
     "windows that are written into": {
         "forward": "y = x.clone()\ny.unfold(1, 4, 4).mul_(0.5)\n"
@@ -703,6 +713,8 @@ STRANGERS = (
     "an operator of many others, called by its name",
     "the largest of each group, and noise that chooses",
     "a scripted part",
+    "parts that are all there is",
+    "named parts for a profiler",
 )
 """Programs whose directories are judged as strangers' too."""
 assert {*STRANGERS} <= ODD.keys()

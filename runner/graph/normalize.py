@@ -477,7 +477,10 @@ class _Functionalizer:
         if view.name in {"real", "imag"}:
             return self._scatter_component(before, view, value, op)
         shape = self.values[before].shape
-        scatter = scatter_into_base(view, position, before, value, shape, self.graph.values)
+        moves_nothing = op.name != "copy_" and not self._is_part(parent)
+        scatter = scatter_into_base(
+            view, position, before, value, shape, self.graph.values, moves_nothing=moves_nothing
+        )
         by_stride = scatter is not None and scatter[0].startswith("as_strided")
         if scatter is None or (by_stride and not self.values[before].contiguous):
             raise NotImplementedError(f"a write through {view.target}")
@@ -488,6 +491,13 @@ class _Functionalizer:
             Operation(target, args, (), (out,), op.scopes, op.origin, view=not moves, schema=schema)
         )
         return out
+
+    def _is_part(self, name: str) -> bool:
+        """Return whether a value is a view that shows a part of what it is a view of."""
+        whole = name
+        while whole in self.base:
+            whole = self.base[whole][0]
+        return self.values[name].numel < self.values[whole].numel
 
     def _scatter_component(self, before: str, view: Operation, value: str, op: Operation) -> str:
         """Return complex numbers with `value` as their real or imaginary parts."""

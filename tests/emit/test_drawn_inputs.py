@@ -55,6 +55,17 @@ ARRIVING: dict[str, tuple[str, Check]] = {
         lambda z: z[:, 12:].min() == 0 and z[:, :12].min() < 0,
     ),
     "what a norm leaves": ("F.layer_norm(y, (12,))", lambda z: 0.7 < z.std() < 1.4),
+    "what an RMS norm leaves": ("F.rms_norm(y * 50, (12,))", lambda z: 0.7 < z.std() < 1.4),
+    "what rounding takes away": (
+        "(lambda s: s - (torch.floor(s).long() + 0.5))(y * 40)",
+        lambda z: z.abs().max() <= 0.5 and z.std() > 0.2,
+    ),
+    "a remainder": ("(y * 40) % 2", lambda z: z.min() >= 0 and 1 < z.max() <= 2),
+    "logarithms of shares": ("y.log_softmax(-1)", lambda z: z.max() <= 0 and z.std() < 2),
+    "a product that is estimated far too high": (
+        "(lambda s: s * s.t().t() * s.relu())(y * 1e6)",
+        lambda z: z.std() < 1e5,
+    ),
     "a power by a tensor": (
         "y.abs().pow(torch.full((1,), 3.0))",
         lambda z: z.min() >= 0 and z.std() > 0.2,

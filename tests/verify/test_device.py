@@ -247,7 +247,7 @@ def test_a_moved_model_keeps_shared_parameters_and_lists_of_them():
 
 
 def test_every_file_of_the_samples_runs_where_its_inputs_are(decomposed_samples):
-    faults, seconds = [], 0.0
+    faults = []
     for directory in sorted(decomposed_samples.glob("level*/*")):
         findings = judged_alone(directory)
         gate = findings.build_verification(VerifyOptions(), torch.__version__).gate("device")
@@ -256,10 +256,8 @@ def test_every_file_of_the_samples_runs_where_its_inputs_are(decomposed_samples)
         faults += [
             f"{where}/{check.component}: {check.reason}" for check in gate.checks if check.reason
         ]
-        seconds += findings.seconds["device"]
 
     assert not faults, "\n".join(faults)
-    assert seconds < 60  # 8 on a busy machine
 
 
 def judged_alone(directory):
@@ -271,7 +269,6 @@ def judged_alone(directory):
     with (
         disable_fused_paths(),
         Files(directory) as files,
-        findings.time_gate("device"),
     ):
         DeviceGate(files, read_layout(directory), bench, findings).judge()
     assert torch.equal(torch.get_rng_state(), before)

@@ -15,6 +15,10 @@ from runner.graph.distributions import (
 PLAIN_SPREAD = 1.5
 """A standard deviation between 1 / PLAIN_SPREAD and PLAIN_SPREAD is written as 1, that is, not."""
 
+LARGEST = 1e4
+"""Greatest root mean square that is drawn. An estimate beyond it is rarely true, because it takes
+the operands of each operation for independent; a few products of such numbers overflow."""
+
 
 def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expression:
     """Return an expression that draws elements of a distribution.
@@ -28,6 +32,7 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
         if value == "torch.zeros":
             return Expression(f"torch.zeros({size}{dtype})")
         return Expression(f"torch.full({as_tuple}, {float(round_digits(d.mean))}{dtype})")
+    d = _limit(d)
     if d.low >= 0 and d.zeros > MIN_ZERO_SHARE:
         mean, std = normal_before_relu(d)
         inner = _scale_draw(normal, mean, std)
@@ -41,6 +46,8 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
             slope = d.mean * (1 - d.mean)
             inner = _scale_draw(normal, math.log(d.mean / (1 - d.mean)), min(d.std / slope, 2.5))
             return Expression(f"torch.sigmoid({inner.text})")
+    if _is_uniform(d):
+        return _scale_and_shift(f"torch.rand({size}{dtype})", d.high - d.low, d.low)
     if d.low >= 0:
         return _draw_positive(d, normal)
     if d.high <= 0:
@@ -64,6 +71,7 @@ def draw_like_in_place(d: Distribution, normal: str) -> Expression:
 
     `normal`: an expression of standard normal numbers.
     """
+    d = _limit(d)
     positive = d.low >= 0
     mean, std = normal_before_relu(d) if positive and d.zeros > MIN_ZERO_SHARE else (d.mean, d.std)
     text = normal
@@ -78,9 +86,23 @@ def draw_like_in_place(d: Distribution, normal: str) -> Expression:
     return Expression(text)
 
 
+def _limit(d: Distribution) -> Distribution:
+    largest = math.sqrt(d.square)
+    return d.scale(LARGEST / largest) if largest > LARGEST else d
+
+
 def is_positive(d: Distribution) -> bool:
     """Return whether elements are not negative, and hardly ever zero."""
     return d.low >= 0 and d.zeros <= MIN_ZERO_SHARE
+
+
+def _is_uniform(d: Distribution) -> bool:
+    """Return whether elements have the moments of a uniform distribution between their bounds."""
+    width = d.high - d.low
+    if not 0 < width < LARGEST:
+        return False
+    middle, spread = d.low + width / 2, width / math.sqrt(12)
+    return abs(d.mean - middle) < width / 50 and abs(d.std / spread - 1) < 0.02
 
 
 def _draw_positive(d: Distribution, normal: str) -> Expression:
@@ -105,11 +127,18 @@ def _spread_before_tanh(std: float) -> float:
 
 def _scale_draw(draw: str, mean: float, std: float) -> Expression:
     """Return `draw`, of mean 0 and standard deviation 1, scaled and shifted where that matters."""
+    factor = 1.0 if 1 / PLAIN_SPREAD <= std <= PLAIN_SPREAD else std
+    return _scale_and_shift(draw, factor, mean if abs(mean) > 0.25 * std else 0.0)
+
+
+def _scale_and_shift(draw: str, factor: float, shift: float) -> Expression:
     text = Expression(draw)
-    if not 1 / PLAIN_SPREAD <= std <= PLAIN_SPREAD:
-        text = Expression(f"{draw} * {round_digits(std)}", PRODUCT)
-    if abs(mean) > 0.25 * std:
-        text = Expression(f"{text.text} {'-' if mean < 0 else '+'} {round_digits(abs(mean))}", SUM)
+    if factor != 1:
+        text = Expression(f"{draw} * {round_digits(factor)}", PRODUCT)
+    if shift:
+        text = Expression(
+            f"{text.text} {'-' if shift < 0 else '+'} {round_digits(abs(shift))}", SUM
+        )
     return text
 
 

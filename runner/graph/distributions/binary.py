@@ -13,10 +13,11 @@ from runner.graph.distributions.distribution import (
     boolean,
     mix,
     multiply,
+    uniform,
 )
 from runner.graph.distributions.pointwise import apply_pointwise
 from runner.graph.distributions.values import Rule, Values, number_or
-from runner.graph.ir import Arg, Operation
+from runner.graph.ir import Arg, Operation, Ref
 
 
 def _rsub(values: Values, op: Operation) -> Distribution:
@@ -30,6 +31,8 @@ def _sum(values: Values, op: Operation) -> Distribution:
         return a.scale(1.0 + sign)
     if sign < 0 and values.are_views_of_one_sum(op):
         return a.scale(2 / 3)  # Two positions are n / 3 apart on average; a sum covers n / 2.
+    if sign < 0 and (bounds := _taken_by_rounding(values, op)):
+        return uniform(*bounds)
     b = b.scale(sign * number_or(op.arg("alpha"), 1.0))
     result = add(a, b)
     is_mask = (result.infinite > 0) and all(
@@ -37,6 +40,22 @@ def _sum(values: Values, op: Operation) -> Distribution:
         for d, arg in zip((a, b), op.args[:2], strict=True)
     )
     return replace(result, structured=is_mask, infinite=result.infinite if is_mask else 0.0)
+
+
+def _taken_by_rounding(values: Values, op: Operation) -> tuple[float, float] | None:
+    """Return the bounds of a number minus the same number rounded, or None for other operands."""
+    source, rounded = op.args[:2]
+    if not isinstance(source, Ref) or not isinstance(rounded, Ref):
+        return None
+    of, low, high = values.rounded.get(rounded.name, ("", 0.0, 0.0))
+    return (low, high) if of == source.name else None
+
+
+def _remainder(values: Values, op: Operation) -> Distribution:
+    d, divisor = values.distribution(op.args[0]), values.distribution(op.args[1])
+    if divisor.low <= 0 or (d.low >= 0 and d.high < divisor.low):
+        return d
+    return uniform(0.0, divisor.mean)
 
 
 def _mul(values: Values, op: Operation) -> Distribution:
@@ -109,6 +128,7 @@ def _or(values: Values, op: Operation) -> Distribution:
 
 BINARY: dict[str, Rule] = {
     "add": _sum, "sub": _sum, "rsub": _rsub, "mul": _mul, "div": _div,
+    "outer": _mul, "ger": _mul, "remainder": _remainder,
     "where": _select_elements, "masked_fill": _masked_fill,
     "eq": _compare, "ne": _compare, "lt": _compare, "le": _compare, "gt": _compare,
     "ge": _compare, "bitwise_not": _not, "logical_not": _not, "bitwise_and": _and,

@@ -183,10 +183,16 @@ def _recurrent(values: Values, op: Operation) -> tuple[Distribution, ...]:
     return hidden, hidden, cell
 
 
+def _cell(values: Values, op: Operation) -> tuple[Distribution, Distribution]:
+    """Return the distributions of a recurrent cell's states, with gates that are half open."""
+    return Distribution(square=0.1, shared=0.03, low=-1.0, high=1.0), Distribution(square=0.2)
+
+
 CONTRACTIONS: dict[str, Rule] = {
     "linear": _linear, "conv1d": _conv, "conv2d": _conv, "conv3d": _conv,
     "conv_transpose1d": _conv, "conv_transpose2d": _conv, "conv_transpose3d": _conv,
     "matmul": _matmul, "bmm": _matmul, "mm": _matmul, "addmm": _matmul, "baddbmm": _matmul,
     "mv": _matmul, "einsum": _einsum, "scaled_dot_product_attention": _attention,
     "lstm": _recurrent, "gru": _recurrent, "rnn_tanh": _recurrent, "rnn_relu": _recurrent,
+    "lstm_cell": _cell, "gru_cell": _cell, "rnn_tanh_cell": _cell,
 }  # fmt: skip

@@ -38,6 +38,12 @@ def _layer_norm(values: Values, op: Operation) -> Distribution:
     return add(result, bias) if bias is not None else result
 
 
+def _rms_norm(values: Values, op: Operation) -> Distribution:
+    d = values.distribution(op.args[0])
+    scale = 1 / math.sqrt(d.square + number_or(op.arg("eps"), 1e-6))
+    return multiply(replace(d.scale(scale), structured=False), weight_of(values, op))
+
+
 def weight_of(values: Values, op: Operation) -> Distribution:
     """Return the distribution of a normalisation's weight; the constant 1 if it has none."""
     weight = op.arg("weight")
@@ -73,6 +79,6 @@ def _norm(values: Values, op: Operation) -> Distribution:
 
 NORMS: dict[str, Rule] = {
     "layer_norm": _layer_norm, "group_norm": _layer_norm, "instance_norm": _layer_norm,
-    "batch_norm": _batch_norm,
+    "rms_norm": _rms_norm, "batch_norm": _batch_norm,
     "linalg_vector_norm": _norm, "norm": _norm,
 }  # fmt: skip

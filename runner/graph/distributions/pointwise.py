@@ -126,6 +126,8 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "floor": math.floor,
     "ceil": math.ceil,
     "round": round,
+    "trunc": math.trunc,
+    "frac": lambda x: math.fmod(x, 1.0),
 }
 
 BELOW_ZERO = {"gelu", "silu", "mish", "selu", "elu", "hardswish"}

@@ -127,6 +127,13 @@ def _softmax(values: Values, op: Operation) -> Distribution:
     return softmax_distribution(values.distribution(op.args[0]), length)
 
 
+def _log_softmax(values: Values, op: Operation) -> Distribution:
+    d, dim = values.distribution(op.args[0]), op.arg("dim", -1)
+    length = values.shape(op.args[0])[dim if isinstance(dim, int) else -1]
+    mean = -math.log(length) - d.variance / 2
+    return Distribution(mean, mean**2 + d.variance, mean**2, high=0.0, channel=d.channel)
+
+
 def softmax_distribution(scores: Distribution, length: int) -> Distribution:
     """Return the distribution of a softmax over `length` scores."""
     finite_count = max(length * (1 - scores.infinite), 1.0)
@@ -185,4 +192,5 @@ REDUCTIONS: dict[str, Rule] = {
     **{f"{pool}_pool{n}d": _maximum for pool in ("max", "adaptive_max") for n in (1, 2, 3)},
     "max_pool2d_with_indices": _maximum, "amax": _maximum, "max": _maximum, "topk": _topk,
     "softmax": _softmax, "_softmax": _softmax, "_safe_softmax": _softmax,
+    "log_softmax": _log_softmax, "_log_softmax": _log_softmax,
 }  # fmt: skip

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 
 from runner.graph.distributions.distribution import Distribution, constant
 from runner.graph.ir import Arg, Number, Operation, Ref, Symbol, TensorSpec
+
+_ROUNDING = {"floor": (0.0, 1.0), "ceil": (-1.0, 0.0), "round": (-0.5, 0.5), "trunc": (-1.0, 1.0)}
+"""Bounds of a number minus the rounded number."""
 
 
 class Values:
@@ -26,13 +30,31 @@ class Values:
         self.base: dict[str, str] = {}
         """The value that each view shows."""
         self.cumulative: set[str] = set()
+        self.rounded: dict[str, tuple[str, float, float]] = {}
+        """By rounded value: what was rounded, and the bounds of what the rounding took away."""
 
     def note(self, op: Operation) -> None:
-        """Record which value a view shows, and which values are cumulative sums."""
-        if op.view and (source := next(op.refs(), None)):
+        """Record which value a view shows, which are cumulative sums, and which are rounded."""
+        source = next(op.refs(), None)
+        if op.view and source:
             self.base.update((name, self.base.get(source, source)) for name in op.outputs)
         if op.name == "cumsum":
             self.cumulative.update(op.outputs)
+        if source and any(op.outputs[:1]) and (rounded := self._rounding(op, source)):
+            self.rounded[op.outputs[0]] = rounded
+
+    def _rounding(self, op: Operation, source: str) -> tuple[str, float, float] | None:
+        if op.name in _ROUNDING:
+            return source, *_ROUNDING[op.name]
+        of, low, high = self.rounded.get(source, (source, 0.0, 0.0))
+        if op.name in {"to", "_to_copy"}:
+            kinds = [self.specs[name].floating for name in (source, op.outputs[0])]
+            is_cut = of == source and kinds == [True, False]
+            return (source, *_ROUNDING["trunc"]) if is_cut else (of, low, high)
+        if op.name in {"add", "sub"} and of != source and len(op.args) > 1:
+            shift = number_or(op.args[1], math.nan) * (-1 if op.name == "add" else 1)
+            return None if math.isnan(shift) else (of, low + shift, high + shift)
+        return None
 
     def distribution(self, arg: Arg) -> Distribution:
         """Return the distribution of an argument; a standard normal one if it is not known."""

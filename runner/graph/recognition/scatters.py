@@ -9,6 +9,9 @@ _STRIDED_SCATTER = ("self", "src", "size", "stride", "storage_offset")
 _RESHAPES = {
     "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view",
 }  # fmt: skip
+_PARTS = {
+    "select", "unbind", "slice", "narrow", "split", "split_with_sizes", "chunk", "tensor_split",
+}  # fmt: skip
 
 _BACK = {"view_as_real": "view_as_complex", "view_as_complex": "view_as_real"}
 """View of a number's type -> the view that undoes it."""
@@ -21,14 +24,24 @@ def scatter_into_base(
     value: str,
     shape: tuple[int, ...],
     values: dict[str, TensorSpec],
+    *,
+    moves_nothing: bool,
 ) -> tuple[str, tuple[Arg, ...], tuple[str, ...], bool] | None:
     """Return the operation that writes `value` into `base` at the elements that `view` reads.
 
     Returns (operation, arguments, schema, whether it moves data); None if there is no such
     operation. `position` says which of the view's outputs was written; `shape` is the base's shape.
+    `moves_nothing`: whether a write into a part that is all of the base is a view, as in
+    `x[0].relu_()` with a batch of one; a copy (`x[0] = y`) moves data there, too.
     """
     dim = view.arg("dim", 0)
     args: tuple[Arg, ...]
+    if (
+        moves_nothing
+        and view.name in _PARTS
+        and values[view.outputs[position]].numel == prod(shape)
+    ):
+        return ("reshape.default", (Ref(value), shape), ("self", "shape"), False)
     if view.name in {"select", "unbind"}:
         index = view.args[2] if view.name == "select" else position
         args = (Ref(base), Ref(value), dim, index)

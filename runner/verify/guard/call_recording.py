@@ -207,6 +207,8 @@ class CallRecorder:
         """Run an operator and record it."""
         if func is torch.ops.prim.device.default:  # A fake tensor is asked for its device.
             return func(*args, **kwargs)
+        if func.namespace == "profiler":  # `record_function` names a part, and computes nothing.
+            return func(*args, **kwargs)
         encoded = [encode(args, self.number_tensor), encode(kwargs, self.number_tensor)]
         line = self.find_source_line()
         if any(tag in _VALUE_DEPENDENT_TAGS for tag in func.tags):
