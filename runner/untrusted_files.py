@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,23 @@ LARGEST_DOCUMENT = 1 << 30
 LARGEST_TREE = 64 << 20
 MOST_FILES = 50_000
 """Number of files and folders of a directory that is judged."""
+DEEPEST = 32
+"""Number of folders that may lie in one another in such a directory."""
+
+
+def walk(directory: Path) -> Iterator[Path]:
+    """Yield the files and folders below a directory, in no order; links are not followed.
+
+    What lies in more than `DEEPEST` folders is left out.
+    """
+    pending = [(directory, 0)]
+    while pending:
+        folder, depth = pending.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield Path(entry.path)
+                if depth < DEEPEST and entry.is_dir(follow_symlinks=False):
+                    pending.append((Path(entry.path), depth + 1))
 
 
 def read_file(path: Path, most_bytes: int = LARGEST_SOURCE) -> bytes:

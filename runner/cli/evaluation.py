@@ -151,6 +151,7 @@ def evaluate(
         if not as_json:
             show_evaluation(evaluation, console)
         if write is not None and text is not None:
+            write.parent.mkdir(parents=True, exist_ok=True)
             write.write_text(text, encoding="utf-8")
             click.echo(f"wrote {write}", err=True)
 

@@ -24,6 +24,7 @@ _CACHE_VARIABLES = {
 }
 """Maps variables to folders in the writable one, in which compilers keep files."""
 _Tools = dict[str, Any]
+_collect, _freeze = gc.collect, gc.freeze  # Before a solution can put others there.
 
 
 def run_request(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
@@ -166,8 +167,9 @@ class _Program:
                 target.copy_(source)
         else:
             self._batch = copy_nested(batch)
-        gc.collect()
-        gc.freeze()  # What a compiler left behind would take a tenth of a second each time.
+        gc.callbacks.clear()
+        _collect()
+        _freeze()  # What a compiler left behind would take a tenth of a second each time.
         if not self._flush_buffer.numel():
             count = self._request["flush_bytes"] // self._flush_buffer.element_size()
             self._flush_buffer = torch.zeros(count, dtype=torch.int64)
@@ -180,6 +182,9 @@ class _Program:
         with torch.no_grad():
             for args, kwargs in self._batch:
                 outputs.append(forward(*args, **kwargs))
+        for tensor in self._tools["list_tensors"](outputs):
+            if type(tensor) not in {torch.Tensor, torch.nn.Parameter}:
+                raise TypeError(f"returns a {type(tensor).__name__}: return a plain torch.Tensor")
 
     def _deliver(self, chosen: list[int]) -> list[Any]:
         return [self._outputs[n] for n in chosen]

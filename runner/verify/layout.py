@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, Node, Tree
-from runner.untrusted_files import MOST_FILES, read_file, read_json
+from runner.untrusted_files import DEEPEST, MOST_FILES, read_file, read_json, walk
 from runner.verify.loading_files import CHILDREN, CannotJudge
 from runner.verify.reading_trees import read_tree
 
@@ -77,8 +77,11 @@ class Layout:
 
 def read_layout(directory: Path) -> Layout:
     """Return the layout of a directory, also where files are missing."""
-    if sum(1 for _ in islice(directory.rglob("*"), MOST_FILES + 1)) > MOST_FILES:
-        refusal = {".": f"has more than {MOST_FILES} files"}
+    paths = list(islice(walk(directory), MOST_FILES + 1))
+    deepest = max((len(path.parts) for path in paths), default=0) - len(directory.parts)
+    if len(paths) > MOST_FILES or deepest > DEEPEST:
+        kind = f"{MOST_FILES} files" if len(paths) > MOST_FILES else f"{DEEPEST} nested folders"
+        refusal = {".": f"has more than {kind}"}
         return Layout(directory, None, None, (), (), (), refusal, {})
     tree, fault = read_tree(directory)
     refusals = _find_refusals(directory, tree)
@@ -143,7 +146,7 @@ def require_name_map(value: object, label: str) -> dict[str, str]:
 def _find_refusals(directory: Path, tree: Tree | None) -> dict[str, str]:
     """Return special files, links that leave the directory, and tree paths that leave it."""
     refusals = {}
-    for path in sorted(directory.rglob("*")):
+    for path in sorted(walk(directory)):
         name = path.relative_to(directory).as_posix()
         if not path.is_symlink() and not path.is_file() and not path.is_dir():
             refusals[name] = "is neither a file nor a folder"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, MappingProxyType, ModuleType, TracebackType
 from typing import Any, Protocol, Self
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -94,6 +95,10 @@ class AnyFiles(Protocol):
 
     def problem(self) -> AnyProblem:
         """Run original.py and return its problem."""
+
+
+CLASS_FILES: WeakKeyDictionary[type, Path] = WeakKeyDictionary()
+"""Maps the classes of the files that were run to their files."""
 
 
 class Files:
@@ -181,6 +186,9 @@ class Files:
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
         with foreign_code(location, self.directory):
             exec(self._compile(source, str(path)), module.__dict__)
+        for value in vars(module).values():
+            if isinstance(value, type) and value.__module__ == name:
+                CLASS_FILES[value] = path
         return module
 
     def _compile(self, source: bytes, path: str) -> CodeType:

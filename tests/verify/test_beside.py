@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.untrusted_files import read_json
+from runner.untrusted_files import DEEPEST, read_json
 from runner.verify.guard.extra_files import find_extra_files
+from runner.verify.layout import read_layout
 
 
 def write(directory: Path, name: str, text: str = "") -> None:
@@ -46,6 +47,29 @@ def test_bytecode_that_somebody_made_is_told(tmp_path, kind):
         name == Path(importlib.util.cache_from_source(str(file))).relative_to(tmp_path).as_posix()
     )
     assert "is bytecode" in fault
+
+
+def test_bytecode_of_another_source_is_told_and_python_s_own_is_not(tmp_path):
+    write(tmp_path, "level_0_kernel/relu.py", "x = 1\n")
+    file = tmp_path / "level_0_kernel/relu.py"
+    bytecode = Path(py_compile.compile(str(file)) or "")
+    assert [*find_extra_files(tmp_path)] == []
+
+    other = tmp_path / "other.txt"
+    other.write_text("x = 2\n")
+    header = bytecode.read_bytes()[:16]
+    py_compile.compile(str(other), str(bytecode))
+    bytecode.write_bytes(header + bytecode.read_bytes()[16:])
+
+    ((name, fault),) = find_extra_files(tmp_path)
+    assert name == bytecode.relative_to(tmp_path).as_posix()
+    assert "is bytecode that Python runs instead of the source" in fault
+
+
+def test_folders_in_folders_are_counted(tmp_path):
+    deep = tmp_path.joinpath(*"a" * (DEEPEST + 1))
+    deep.mkdir(parents=True)
+    assert read_layout(tmp_path).refusals == {".": f"has more than {DEEPEST} nested folders"}
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,12 @@ ASKED = {
     "the device's type": "return x if x.device.type == 'cpu' else -x",
     "the device's name": "return x if str(x.device) == 'cpu' else -x",
     "whether a tensor is on a GPU": "return -x if x.is_cuda else x",
+    "a private name, which Python changes": "return __pick(x)",
+    "a name of nowhere": "return pick(x)",
+    "how often a tensor was written": "return x * torch.ops.aten._version(x)",
+    "a generator, by an operator": "torch.ops.aten.manual_seed(7)\nreturn x",
+    "an answer of an operator": "return x if torch.ops.aten.eq.Tensor_list([x], [x]) else -x",
+    "a name in pieces": "for a in ('ing',): x = getattr(self, f'train{a}')\nreturn x",
     "whether other processes see a tensor": "return -x if x.is_shared() else x",
     "memory": "x.numpy()[...] = 7\nreturn x",
     "the mode": "return x * 2 if self.training else x",
@@ -232,6 +238,47 @@ def test_what_computes_from_inputs_and_weights_is_fine(body):
 )
 def test_what_no_forward_uses_is_fine(top):
     assert fault(top=top) is None
+
+
+@pytest.mark.parametrize(
+    "top",
+    [
+        "def __getattr__(name):\n    return 1",
+        "from torch import add as __getattr__",
+        "import antigravity",
+        "from test import regrtest",
+        "@torch.jit.script\ndef helper(x):\n    return open(x)",
+    ],
+)
+def test_what_python_runs_by_itself_is_told(top):
+    assert fault(top=top) is not None
+
+
+LOADER = """
+def load(name: str) -> type[nn.Module]:
+    spec = importlib.util.spec_from_file_location(name, KERNELS / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Model
+"""
+
+
+def test_weights_are_named_by_what_the_file_spells_out_and_kernels_loaded_with_hints():
+    text = "import importlib.util\nfrom torch import nn\nKERNELS = Path(__file__)\n" + LOADER
+    names = "NAMES = {{'norm': 'n'}}\nWEIGHTS = {{f'b.{{i}}.{{a}}.{{p}}': f'{{b}}.{{p}}'{}}}\n"
+    spelled = " for i in range(2) for a, b in NAMES.items() for p in ('weight', 'bias')"
+    asked = " for i in range(2) for a, b in vars(nn).items() for p in ('weight', 'bias')"
+
+    assert composed_fault(ast.parse(text + names.format(spelled))) is None
+    assert composed_fault(ast.parse(text + names.format(asked))) is not None
+
+
+def test_tests_may_be_run_without_gradients():
+    text = FILE.format(top="", body="        return x", methods="")
+    text = text.replace("def run_tests", "@torch.no_grad()\ndef run_tests")
+    assert surroundings_fault(ast.parse(text), kernel=True) is None
 
 
 def test_a_parents_file_does_nothing_when_it_is_imported():

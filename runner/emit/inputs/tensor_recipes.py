@@ -40,9 +40,14 @@ class RecipeWriter:
     def __init__(self, taken_names: set[str]) -> None:
         self.taken_names = taken_names
         self._computed: dict[str, str] = {}
-        """Full spelling of a computation -> value whose variable still holds its result."""
+        """Spelling of a computation -> value whose variable still holds its result."""
+        self._spelling_numbers: dict[str, int] = {}
+        """Spelling of a computation -> its number, which stands for it in the spellings of others.
+
+        Spelled out in each other, long computations would take texts without end.
+        """
         self._spellings: dict[str, str] = {}
-        """Value -> full spelling of its computation."""
+        """Value -> text that is equal for values that are computed equally."""
         self._expressions: dict[str, Expression] = {}
         """Value -> expression that reads it."""
         self._held_values: dict[str, str] = {}
@@ -101,9 +106,9 @@ class RecipeWriter:
                 not other_outputs
                 and self._held_values.get(self._value_expression(name).text) == name
             ):
-                self._computed[self._full_spelling(op)] = name
+                self._computed[self._spelling(op)] = name
 
-    def _full_spelling(self, op: Operation) -> str:
+    def _spelling(self, op: Operation) -> str:
         arguments = (*op.args, *(v for _, v in op.kwargs))
         spellings = [repr(substitute(a, lambda n: Symbol(self._spellings[n]))) for a in arguments]
         return f"{op.target}({', '.join(spellings)}{[k for k, _ in op.kwargs]})"
@@ -137,7 +142,7 @@ class RecipeWriter:
                 continue
             known_value = views.get(_operation_key(renamed))
             if is_pure and recipe.result not in op.outputs:
-                known_value = known_value or self._computed.get(self._full_spelling(renamed))
+                known_value = known_value or self._computed.get(self._spelling(renamed))
             if known_value is not None and len(op.outputs) == 1:
                 new_names[op.outputs[0]] = known_value
                 continue
@@ -146,7 +151,9 @@ class RecipeWriter:
                 new_names.setdefault(output, f"{output}.{self._count}")
             new_operations.append(replace(renamed, outputs=tuple(new_names[o] for o in op.outputs)))
             for k, output in enumerate(new_operations[-1].outputs):
-                self._spellings.setdefault(output, f"{self._full_spelling(renamed)}[{k}]")
+                spelling = self._spelling(renamed)
+                number = self._spelling_numbers.setdefault(spelling, len(self._spelling_numbers))
+                self._spellings.setdefault(output, f"#{number}[{k}]")
             if op.view:
                 views[_operation_key(renamed)] = new_operations[-1].outputs[0]
         result = new_names[recipe.result]

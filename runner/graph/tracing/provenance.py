@@ -268,7 +268,7 @@ def _write_recipe(
     calls: list[Any], tensor: torch.Tensor, literals: dict[int, str | None]
 ) -> Recipe | None:
     names: dict[int, str] = {}
-    places: dict[tuple[int, TensorSpec], str] = {}
+    places: dict[tuple[object, TensorSpec], str] = {}
     values: dict[str, TensorSpec] = {}
     operations: list[Operation] = []
     result = None
@@ -276,14 +276,14 @@ def _write_recipe(
     def add_name(t: torch.Tensor, stem: str) -> str:
         names[id(t)] = fresh = f"{stem}_{len(values)}"
         values[fresh] = spec_of(t)
-        places[storage_of(t), values[fresh]] = fresh
+        places[memory_key(t), values[fresh]] = fresh
         return fresh
 
     def convert(value: Any) -> Arg:
         if isinstance(value, torch.Tensor):
             if id(value) in names:
                 return Ref(names[id(value)])
-            place = (storage_of(value), spec_of(value))
+            place = (memory_key(value), spec_of(value))
             if place in places:
                 return Ref(places[place])
             literal = literals.get(storage_of(value)) or tensor_literal(value)
@@ -306,7 +306,7 @@ def _write_recipe(
         for t in _tensors(out):
             outputs.append(names[id(t)] if id(t) in names else add_name(t, stem))
             if t is tensor or (
-                storage_of(t) == storage_of(tensor) and spec_of(t) == spec_of(tensor)
+                memory_key(t) == memory_key(tensor) and spec_of(t) == spec_of(tensor)
             ):
                 result = outputs[-1]
         op = Operation(

@@ -19,7 +19,7 @@ from runner.problems import (
     is_checkout,
     is_out_of_memory,
 )
-from runner.quantities import pluralize
+from runner.quantities import join_first, pluralize
 from runner.torch_internals import storage_of
 from runner.tree.document import Node
 from runner.verify.gates.compare import (
@@ -76,12 +76,14 @@ from runner.verify.gates.training_state import compare_state
 from runner.verify.gates.weights import (
     Weights,
     WeightTable,
+    buffer_states,
     copy_buffers,
     describe_weights,
     parameter_storages,
     snapshot_weights,
     transfer_weights,
     weight_map_fault,
+    written_buffers,
 )
 from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, require_name_map
 from runner.verify.loading_files import (
@@ -320,6 +322,7 @@ class CompositionGate:
         weight_table, weights = describe_weights(model), snapshot_weights(model)
         model_inputs = inputs.get()
         input_watch = InputWatch(model_inputs)
+        states = buffer_states(model)
         watch = runner.make_watch(model) if trial == 0 else None
         try:
             output, observation = runner.forward(
@@ -334,6 +337,15 @@ class CompositionGate:
             raise CannotJudge(f"{error}; {drawn_from}: {describe_inputs(model_inputs)}") from error
         changes = input_watch.find_changes()
         left_buffers = copy_buffers(model) if runner.options.mode == "train" else {}
+        if (
+            trial == 0
+            and runner.options.mode != "train"
+            and (written := written_buffers(states, model))
+        ):
+            self.findings.warn(
+                f"{ORIGINAL} writes into its buffers ({join_first(written, 3)}) for its next call; "
+                "the parts keep no state, and only the first call is compared"
+            )
         with foreign_code(f"{ORIGINAL}: forward", runner.directory):
             check_outputs(problem.problem, output)
         del model_inputs, input_watch

@@ -23,14 +23,17 @@ VIEWS = {
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _BUILTINS = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
 _BUILTINS |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
+_BUILTINS |= {"sum", "abs", "round", "any", "all", "map", "sorted", "getattr", "hasattr"}
 _DESCRIPTIONS = {"shape", "ndim", "dtype", "device", "training"}
 """Attributes that describe a tensor or a module and hold none of its numbers."""
-_PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert"}
+_PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert", "update"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
-    *(ast.If, ast.Assert),
+    *(ast.If, ast.Assert, ast.Continue, ast.Break, ast.Match, ast.FunctionDef, ast.With),
 )
+_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _NAMESPACES = {"torch", "F", "Tensor"}
+_GRADIENT_CONTEXTS = {"no_grad", "enable_grad", "inference_mode"}
 ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
@@ -47,15 +50,34 @@ def parse_file(path: Path, label: str) -> ast.Module:
 
 
 def dump_code(tree: ast.Module) -> str:
-    """Return a text that is equal for files that differ only in docstring and layout.
+    """Return a text that is equal for files that differ only in docstring, layout and local names.
 
-    CannotJudge if an expression is nested too deeply.
+    It renames the tree's local names. CannotJudge if an expression is nested too deeply.
     """
     body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+    for part in body:
+        _rename_locals(part)
     try:
         return ast.dump(ast.Module(body, []))
     except RecursionError as error:
         raise CannotJudge("holds an expression that is nested too deeply") from error
+
+
+def _rename_locals(part: ast.stmt) -> None:
+    """Rename the arguments and local names of each function of a statement, in their order."""
+    for function in (n for n in ast.walk(part) if isinstance(n, ast.FunctionDef)):
+        nodes = [n for n in ast.walk(function) if isinstance(n, ast.arg | ast.Name)]
+        names: dict[str, str] = {}
+        for node in nodes:
+            if isinstance(node, ast.arg):
+                names.setdefault(node.arg, f"_{len(names)}")
+            elif isinstance(node.ctx, ast.Store):
+                names.setdefault(node.id, f"_{len(names)}")
+        for node in nodes:
+            if isinstance(node, ast.arg):
+                node.arg = names[node.arg]
+            else:
+                node.id = names.get(node.id, node.id)
 
 
 def import_fault(tree: ast.Module) -> str | None:
@@ -107,7 +129,7 @@ def parent_fault(tree: ast.Module, class_name: str) -> str | None:
         return f"no class {class_name}"
     functions = [node for node in class_node.body if isinstance(node, ast.FunctionDef)]
     methods = {node.name for node in functions}
-    helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    helpers = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
     if "forward" not in methods:
         return f"{class_name} has no forward"
     constants = {
@@ -128,15 +150,18 @@ def parent_fault(tree: ast.Module, class_name: str) -> str | None:
 class _ParentMethod:
     """Checks one method of a parent; `numbers` are the names that hold or may hold Python numbers.
 
-    `helpers` are functions of the same file: they pick inputs, and are watched when they run. What
-    is computed from a tensor is watched too, so only an expression that cannot be a tensor counts
-    as a number here: a Python number, or a constant of the file or of the model.
+    `helpers` are functions and classes of the same file: they pick inputs, and are watched when
+    they run. What is computed from a tensor is watched too, so only an expression that cannot be a
+    tensor counts as a number here: a Python number, a size, the index of a loop, or a constant of
+    the file or of the model.
     """
 
     def __init__(self, methods: set[str], helpers: set[str], constants: set[str]) -> None:
         self.methods, self.helpers = methods, helpers
         self.locals: set[str] = set()
         self.numbers: set[str] = set(constants)
+        self.owned: set[str] = {"self"}
+        """Names of the model, and of what is looked up in it, as `block in self.blocks`."""
 
     def fault(self, function: ast.FunctionDef) -> str | None:
         arguments = function.args
@@ -146,21 +171,76 @@ class _ParentMethod:
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
+            elif isinstance(node, ast.FunctionDef):
+                self.locals.add(node.name)
+        while self._learn_names(function):
+            pass
         for node in _nodes_in_order(function.body):
             fault = self._node_fault(node)
             if fault:
                 return f"line {node.lineno}: {fault}"
         return None
 
+    def _learn_names(self, function: ast.FunctionDef) -> bool:
+        """Record what the function's names hold; return whether one was new."""
+        before = len(self.numbers) + len(self.owned)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._learn_target(target, node.value)
+            elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+                self._learn_target(node.target, node.value)
+            elif isinstance(node, ast.For | ast.comprehension):
+                self._learn_loop(node.target, node.iter)
+        return len(self.numbers) + len(self.owned) > before
+
+    def _learn_target(self, target: ast.expr, value: ast.expr) -> None:
+        is_tuple = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        if is_tuple and len(target.elts) == len(value.elts):  # type: ignore[attr-defined]
+            for one_target, one_value in zip(target.elts, value.elts, strict=True):  # type: ignore[attr-defined]
+                self._learn_target(one_target, one_value)
+            return
+        names = {name.id for name in _target_names(target)}
+        if self._is_number(value):
+            self.numbers |= names
+        if self._is_owned(value):
+            self.owned |= names
+
+    def _learn_loop(self, target: ast.expr, iterable: ast.expr) -> None:
+        """Record what the target of a `for` holds: an index, a size, or a part of the model."""
+        call = iterable if isinstance(iterable, ast.Call) else None
+        function = ast.unparse(call.func) if call else ""
+        parts = target.elts if isinstance(target, ast.Tuple) else []
+        if call and function == "enumerate" and len(parts) == 2 and call.args:
+            self.numbers |= {name.id for name in _target_names(parts[0])}
+            self._learn_loop(parts[1], call.args[0])
+        elif call and function == "zip" and len(parts) == len(call.args):
+            for part, argument in zip(parts, call.args, strict=True):
+                self._learn_loop(part, argument)
+        elif call and function in {"reversed", "list", "sorted"} and call.args:
+            self._learn_loop(target, call.args[0])
+        elif call and function == "range":
+            self._learn_target(target, call)
+        elif self._is_owned(iterable) or (call and self._is_owned(call.func)):
+            names = {name.id for name in _target_names(target)}
+            self.owned |= names
+            self.numbers |= names
+        else:
+            self._learn_target(target, iterable)
+
+    def _is_owned(self, node: ast.expr) -> bool:
+        """Return whether an expression looks something up in the model, as `self.blocks[0]`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return node.func.id == "getattr" and bool(node.args) and self._is_owned(node.args[0])
+        return root_name(node) in self.owned
+
     def _node_fault(self, node: ast.stmt | ast.expr) -> str | None:
         text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
         if isinstance(node, ast.stmt):
-            if isinstance(node, ast.Assign) and self._is_number(node.value):
-                self.numbers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-            if isinstance(node, ast.Assign) and _is_shape(node.value):
-                self.numbers |= {n.id for t in node.targets for n in _target_names(t)}
-            if isinstance(node, ast.AugAssign) and self._is_number(node.target):
-                return None if self._is_number(node.value) else "adds to a number what is none"
+            if isinstance(node, ast.AugAssign):
+                is_number = self._is_number(node.target) and self._is_number(node.value)
+                is_packed = is_number or isinstance(node.value, _CONTAINERS)
+                return None if is_packed else f"`{ast.unparse(node)}` is no child call"
             ends = isinstance(node, ast.While) and not isinstance(node.test, ast.Constant)
             is_allowed = ends or isinstance(node, _STATEMENTS)
             return None if is_allowed else f"{type(node).__name__} statement"
@@ -172,7 +252,11 @@ class _ParentMethod:
                 self._is_plain(side) for side in (node.left, *node.comparators)
             )
             is_test |= isinstance(node, ast.BoolOp | ast.UnaryOp) and self._is_truth(node)
-            return None if is_test or self._is_number(node) else f"`{text}` is no child call"
+            is_packing = isinstance(node, ast.BinOp) and any(
+                isinstance(side, _CONTAINERS) for side in (node.left, node.right)
+            )
+            is_good = is_test or is_packing or self._is_number(node)
+            return None if is_good else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
             is_view_or_child = self._is_allowed_call(node.func) or _is_move(node)
             return None if is_view_or_child else f"`{text}` is no child call and no view"
@@ -181,16 +265,14 @@ class _ParentMethod:
     def _is_allowed_call(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
             return function.id in _BUILTINS | self.locals | self.helpers
-        if isinstance(function, ast.Subscript):
-            return root_name(function) == "self"
+        if self._is_owned(function):
+            return True  # a child, or a method of this class, which is checked too
         if not isinstance(function, ast.Attribute):
             return False
         root = root_name(function.value)
-        if root == "self":
-            return True  # a child, or a method of this class, which is checked too
         if root in _NAMESPACES:
-            return function.attr in VIEWS
-        return function.attr in VIEWS | _NUMBERS | _PACKING
+            return function.attr in VIEWS | _GRADIENT_CONTEXTS
+        return root == "math" or function.attr in VIEWS | _NUMBERS | _PACKING
 
     def _is_truth(self, node: ast.expr) -> bool:
         """Return whether a condition is made of comparisons alone, which are checked one by one."""
@@ -198,19 +280,29 @@ class _ParentMethod:
             return all(map(self._is_truth, node.values))
         if isinstance(node, ast.UnaryOp):
             return isinstance(node.op, ast.Not) and self._is_truth(node.operand)
-        return isinstance(node, ast.Compare) or _is_description(node)
+        is_kind = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+        return is_kind or isinstance(node, ast.Compare | ast.Name) or _is_description(node)
 
     def _is_plain(self, node: ast.expr) -> bool:
         """Return whether it is a number, a description, or a tuple of them, as `(b, s, 1)`."""
         if isinstance(node, ast.Tuple | ast.List):
             return all(map(self._is_plain, node.elts))
+        is_tuple = isinstance(node, ast.Call) and ast.unparse(node.func) in {"tuple", "list"}
+        if is_tuple and len(node.args) == 1:  # type: ignore[attr-defined]
+            return self._is_plain(node.args[0])  # type: ignore[attr-defined]
         return self._is_number(node) or _is_description(node)
 
     def _is_number(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Constant):
             return isinstance(node.value, int | float)
+        if _is_shape(node):
+            return True
+        if isinstance(node, ast.Tuple | ast.List):
+            return all(map(self._is_number, node.elts))
+        if isinstance(node, ast.IfExp):
+            return self._is_number(node.body) and self._is_number(node.orelse)
         if isinstance(node, ast.Attribute):
-            return node.attr == "ndim" or root_name(node) == "self"
+            return node.attr == "ndim" or root_name(node) in self.owned
         if isinstance(node, ast.Name):
             return node.id in self.numbers
         if isinstance(node, ast.UnaryOp):
@@ -222,11 +314,15 @@ class _ParentMethod:
         if isinstance(node, ast.BoolOp):
             return all(map(self._is_number, node.values))
         if isinstance(node, ast.Subscript):
-            return _is_shape(node.value)
+            return _is_shape(node.value) or self._is_number(node.value)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            return node.func.attr in _NUMBERS
+            return node.func.attr in _NUMBERS or (
+                root_name(node.func) == "math" and all(map(self._is_number, node.args))
+            )
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return node.func.id in {"len", "int", "min", "max"}
+            is_known = node.func.id in {"sum", "abs", "round", "range", "tuple"}
+            is_known = is_known and all(map(self._is_number, node.args))
+            return is_known or node.func.id in {"len", "int", "min", "max"}
         return False
 
 

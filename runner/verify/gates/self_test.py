@@ -21,7 +21,9 @@ from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
 from runner.verify.guard.worker_client import IMPORT_OPERATIONS, to_one_line
+from runner.verify.layout import KERNEL_FOLDER
 from runner.verify.loading_files import (
+    CLASS_FILES,
     AnyFiles,
     CannotJudge,
     foreign_code,
@@ -438,9 +440,15 @@ def _find_class_file(cls: type[nn.Module], folder: Path) -> Path | None:
     functions = [forward, *vars(cls).values()]
     files = [getattr(getattr(f, "__code__", None), "co_filename", None) for f in functions]
     module = sys.modules.get(cls.__module__)
-    for name in (files[0], getattr(module, "__file__", None), *files[1:]):
-        if isinstance(name, str) and Path(name).is_absolute():
+    known_file = CLASS_FILES.get(cls)
+    for name in (files[0], getattr(module, "__file__", known_file), *files[1:]):
+        if isinstance(name, str | Path) and Path(name).is_absolute():
             path = Path(name)
             if path.is_relative_to(folder):
                 return path
+    if module is None and known_file is None:
+        # The composition loaded it by path, and it has no code: `class Model(nn.ReLU): pass`.
+        kernels = folder if folder.name == KERNEL_FOLDER else folder / KERNEL_FOLDER
+        path = kernels / f"{cls.__module__.rpartition('.')[2]}.py"
+        return path if path.is_file() else None
     return None

@@ -261,3 +261,18 @@ def copy_buffers(model: nn.Module) -> Weights:
     """Return copies of the buffers, as a forward left them."""
     by_name = model.named_buffers(remove_duplicate=False)
     return {name: tensor.detach().clone() for name, tensor in by_name}
+
+
+def buffer_states(model: nn.Module) -> dict[str, tuple[torch.Tensor, int]]:
+    """Return each buffer with the number of times that it was written into."""
+    return {name: (tensor, tensor._version) for name, tensor in model.named_buffers()}
+
+
+def written_buffers(states: Mapping[str, tuple[torch.Tensor, int]], model: nn.Module) -> list[str]:
+    """Return the buffers that were written into or replaced since `states` were taken."""
+    now = buffer_states(model)
+    return [
+        name
+        for name, (tensor, version) in states.items()
+        if name not in now or now[name][0] is not tensor or now[name][1] != version
+    ]

@@ -211,7 +211,8 @@ class CallRecorder:
             return func(*args, **kwargs)
         encoded = [encode(args, self.number_tensor), encode(kwargs, self.number_tensor)]
         line = self.find_source_line()
-        if any(tag in _VALUE_DEPENDENT_TAGS for tag in func.tags):
+        is_dependent = any(tag in _VALUE_DEPENDENT_TAGS for tag in func.tags)
+        if is_dependent and not _picks_by_numbers(func, args):
             self.value_independent = False
         result = func(*args, **kwargs)
         item = ["operation", func.name(), *encoded, self._encode_result(result), line]
@@ -335,6 +336,14 @@ class CallRecorder:
         while frame is not None and not frame.f_code.co_filename.startswith(self._directory):
             frame = frame.f_back
         return frame
+
+
+def _picks_by_numbers(func: Any, args: Any) -> bool:
+    """Return whether it is `x[rows]` by whole numbers: only masks pick as many as are true."""
+    masks = {torch.bool, torch.uint8}
+    return func is torch.ops.aten.index.Tensor and masks.isdisjoint(
+        i.dtype for i in tensors(args[1])
+    )
 
 
 class _OperationMode(TorchDispatchMode):

@@ -1,13 +1,17 @@
 """Finds files in a decomposition's folder that would affect its users but not its judge."""
 
 import ast
+import importlib.util
+import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from runner.tree.document import LEVEL_FOLDER
-from runner.untrusted_files import read_file
+from runner.untrusted_files import read_file, walk
 
 _FOLDERS = (
     rf"({'|'.join(LEVEL_FOLDER.values())}|steps|steps/[^/]+|steps/[^/]+/children|verification)"
@@ -34,14 +38,33 @@ _PROTECTED_MODULES = set(sys.stdlib_module_names) | {
 _PROTECTED_MODULES |= {"conftest", "pytest"}
 _HASH_FLAG = 1
 """Flag of bytecode with a hash of its source (PEP 552), which Python does not write by default."""
+_COMPARE = """
+import json, marshal, sys
+from importlib.util import MAGIC_NUMBER
+equal = []
+for bytecode, source in json.load(sys.stdin):
+    with open(bytecode, "rb") as one, open(source, "rb") as other:
+        stored, text = one.read(), other.read()
+    level = bytecode.rpartition(".opt-")[2].partition(".")[0]
+    code = compile(text, source, "exec", optimize=int(level) if level.isdecimal() else 0)
+    equal.append(stored[:4] == MAGIC_NUMBER and marshal.loads(stored[16:]) == code)
+print(json.dumps(equal))
+"""
+"""Program that compares bytecode with what its source compiles to; wrong bytecode may crash it."""
+_BYTECODE_FAULT = "is bytecode that Python runs instead of the source: delete it"
 
 
 def find_extra_files(directory: Path) -> Iterator[tuple[str, str]]:
     """Yield each file that should not be there, with the reason."""
-    for path in sorted(directory.rglob("*")):
+    sources: dict[Path, Path] = {}
+    for path in sorted(walk(directory)):
         name = path.relative_to(directory).as_posix()
         if fault := _find_fault(path, name):
             yield name, fault
+        elif path.suffix == ".pyc" and (source := _source_in_use(path)):
+            sources[path] = source
+    for path in _find_other_bytecode(sources) if sources else ():
+        yield path.relative_to(directory).as_posix(), _BYTECODE_FAULT
 
 
 def _find_fault(path: Path, name: str) -> str | None:
@@ -61,7 +84,7 @@ def _find_fault(path: Path, name: str) -> str | None:
     if path.name == "__init__.py" and not _is_empty(path):
         return "does something when it is imported: leave it empty"
     if path.suffix == ".pyc" and _is_unchecked(path):
-        return "is bytecode that Python runs instead of the source: delete it"
+        return _BYTECODE_FAULT
     if path.suffix in _BINARY_SUFFIXES:
         return "is machine code that Python imports instead of a source: delete it"
     is_shared = path.name in _SHARED_SETTINGS
@@ -93,3 +116,31 @@ def _is_unchecked(path: Path) -> bool:
     except OSError:
         return True
     return bool(flags & _HASH_FLAG) or path.parent.name != "__pycache__"
+
+
+def _source_in_use(path: Path) -> Path | None:
+    """Return the source that Python imports as this bytecode, since it has its time and size."""
+    with suppress(OSError, ValueError):
+        source = Path(importlib.util.source_from_cache(str(path)))
+        state = source.stat()
+        with path.open("rb") as file:
+            header = file.read(16)
+        time, size = (int.from_bytes(header[n : n + 4], "little") for n in (8, 12))
+        if (time, size) == (int(state.st_mtime) & 0xFFFFFFFF, state.st_size & 0xFFFFFFFF):
+            return source
+    return None
+
+
+def _find_other_bytecode(sources: dict[Path, Path]) -> list[Path]:
+    """Return the bytecode that is not what its source compiles to with this Python."""
+    paths = list(sources)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _COMPARE],
+        input=json.dumps([[str(path), str(source)] for path, source in sources.items()]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return paths
+    return [path for path, equal in zip(paths, json.loads(done.stdout), strict=True) if not equal]

@@ -158,7 +158,8 @@ class StandaloneRuns:
         """Kernels whose output in the composed model is not constant."""
         self._value_readers: set[str] = set()
         """Files whose program may change with the values."""
-        self._original_reads_values = True
+        self._original_reads_values: bool | None = None
+        """Whether the original's program may change with the values; None if it did not run."""
         self._original_program: str | None = None
         """The original's program as the text of a problem's file, or None."""
         self._multiple_operations: dict[str, MultipleOperations] = {}
@@ -254,7 +255,7 @@ class StandaloneRuns:
         if self._original_reads_values and not self._options.specialised:
             fault = "reads values to decide what it computes"
             self._findings.warn(f"{ORIGINAL} {fault}: what other values lead to was not judged")
-        if not self._original_reads_values:
+        if self._original_reads_values is False:
             for file in sorted(self._value_readers):
                 fault = "reads values to decide what it computes; original.py reads none"
                 record("rules", file, fault)

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Iterable
 from functools import lru_cache
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import nn
@@ -224,7 +225,8 @@ def _is_allowed(module: ModuleType, name: str, value: object) -> bool:
     if isinstance(value, ModuleType):
         return owner.startswith("torch") and _import_allowed(value.__name__) is value
     if owner == _ATEN:
-        return hasattr(value, "overloads")
+        overloads = value.overloads() if hasattr(value, "overloads") else ()
+        return any(_computes_tensors(getattr(value, overload)) for overload in overloads)
     if owner.startswith("torch.nn") and _is_module_class(value):
         return True
     if name in _ALLOWED_NAMES.get(owner, ()) or owner in _PUBLIC:
@@ -254,6 +256,13 @@ def _gives_tensors(name: str) -> bool:
     operator = find_operator(f"aten::{name}")
     returns = schema(operator).returns if operator else ()
     return bool(returns) and all(str(value.type) == "Tensor" for value in returns)
+
+
+def _computes_tensors(operator: Any) -> bool:
+    """Return whether an operator gives or writes tensors, and is no question such as `_version`."""
+    returns, arguments = schema(operator).returns, schema(operator).arguments
+    writes = any(argument.is_out or argument.alias_info for argument in arguments)
+    return any("Tensor" in str(value.type) for value in returns) or (not returns and writes)
 
 
 class ImportedNames:
@@ -294,7 +303,11 @@ class ImportedNames:
                     raise NotAllowedError(node)
                 return value
             overloads = getattr(owner, "overloads", None)
-            return owner if overloads and node.attr in overloads() else None
+            if not overloads or node.attr not in overloads():
+                return None
+            if not _computes_tensors(getattr(owner, node.attr)):
+                raise NotAllowedError(node)
+            return owner
         found = self._scopes.find(node) if isinstance(node, ast.Name) else None
         if found is None:
             return None

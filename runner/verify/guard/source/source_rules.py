@@ -70,6 +70,8 @@ _ASSIGNABLE_DUNDERS = {"__all__", "__version__", "__author__", "__slots__", "__c
 """Python's own names that a file may assign."""
 _CLASS_FIELDS = {"_version", "__constants__", "__slots__", "__doc__", "forward"}
 """Names of nn.Module that a class may assign."""
+_MODULES_THAT_ACT = {"antigravity", "this", "idlelib", "turtledemo", "test", "__phello__"}
+_MODULES_THAT_ACT |= {"__hello__"}
 _TEXT_METHODS = {"extra_repr", "__repr__", "__str__"}
 _OWN_METHODS = {
     *("__init__", "forward", "reset_parameters", "__len__", "__iter__", "__getitem__"),
@@ -194,6 +196,10 @@ class _Reading:
                 is_definition = any(isinstance(n, ast.FunctionDef | ast.ClassDef) for n in bindings)
                 if is_definition and len(bindings) > 1:
                     return _format_fault(f"uses {name} for two things", bindings[1])
+                if _is_dunder(name) and name not in _ASSIGNABLE_DUNDERS:
+                    return _format_fault(
+                        f"defines {name}, which Python uses by itself", bindings[0]
+                    )
             drawing = drawing_functions(self._tree)
             for part in component_code(ast.Module(body, [])):
                 if is_main(part):
@@ -266,6 +272,11 @@ class _Reading:
                     return f"uses with {ast.unparse(item)}"
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
             return "uses import *"
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules = [getattr(node, "module", None), *(alias.name for alias in node.names)]
+            roots = {str(module).partition(".")[0] for module in modules}
+            if found := roots & _MODULES_THAT_ACT:
+                return f"imports {min(found)}, which does something when it is imported,"
         if isinstance(node, ast.Match):
             patterns = [n for n in ast.walk(node) if isinstance(n, ast.MatchClass)]
             if any(pattern.patterns or pattern.kwd_attrs for pattern in patterns):
@@ -361,18 +372,22 @@ class _Reading:
     def _name_fault(self, node: ast.Name) -> str | None:
         name = node.id
         if not isinstance(node.ctx, ast.Load):
-            is_own = name not in _ASSIGNABLE_DUNDERS and name.startswith("__")
-            return f"uses {name} = ..." if is_own and name.endswith("__") else None
+            is_own = name not in _ASSIGNABLE_DUNDERS and _is_dunder(name)
+            return f"uses {name} = ..." if is_own else None
         if name in _TEXT_METHODS:
             return f"uses {name}"
+        if name.startswith("__") and not name.endswith("__"):
+            return f"uses {name}, which means another name inside a class,"
         found = self._scopes.find(node)
         if found and found[0].is_function:
             return None
-        if name.startswith("__") and name.endswith("__"):
+        if _is_dunder(name):
             logs = is_get_logger(self._scopes.parents[node])
             return None if logs else f"uses {name}"
-        if name not in vars(builtins) or name in BUILTINS | EXCEPTIONS:
+        if found or name in BUILTINS | EXCEPTIONS:
             return None
+        if name not in vars(builtins):
+            return f"uses {name}, which the file defines nowhere,"
         return None if self._may_use_builtin(node) else f"uses {name}"
 
     def _may_use_builtin(self, node: ast.Name) -> bool:
@@ -423,7 +438,9 @@ class _Reading:
             return text != "training" and self._is_attribute(text)
         parts = name.values if isinstance(name, ast.JoinedStr) else []
         begins = bool(parts) and isinstance(parts[0], ast.Constant)
-        return begins and len(parts) > 1 and self._is_counted(name)
+        names = [n for n in ast.walk(name) if isinstance(n, ast.Name)]
+        counts = all(map(self._is_number_counter, names))  # A text could complete any name.
+        return begins and len(parts) > 1 and counts and self._is_counted(name)
 
     def _is_attribute(self, name: str) -> bool:
         """Return whether a component may ask a value for an attribute."""
@@ -590,7 +607,7 @@ class _Reading:
         return None
 
     def _is_counted(self, expression: ast.expr) -> bool:
-        """Return whether a text holds only numbers that a loop counts."""
+        """Return whether a text holds only what the file spells out, and numbers that it counts."""
         for node in ast.walk(expression):
             if isinstance(node, ast.Name) and not self._is_counter(node):
                 return False
@@ -603,23 +620,58 @@ class _Reading:
         if found is None:
             return False
         if id(found[1]) not in self._counters:
-            self._counters[id(found[1])] = self._are_counters(found[1])
+            self._counters[id(found[1])] = False  # A name that is made from itself is none.
+            self._counters[id(found[1])] = all(map(self._is_counted_binding, found[1]))
         return self._counters[id(found[1])]
 
-    def _are_counters(self, bindings: list[ast.AST]) -> bool:
-        for binding in bindings:
-            target = binding
-            loop = self._scopes.parents.get(target)
+    def _is_number_counter(self, name: ast.Name) -> bool:
+        """Return whether a name is the target of `for n in range(...)`, or the n of enumerate."""
+        for binding in (self._scopes.find(name) or (None, []))[1]:
+            target, parent = binding, self._scopes.parents.get(binding)
             counts = "range"
-            if isinstance(loop, ast.Tuple) and loop.elts[0] is binding:
-                target, loop, counts = loop, self._scopes.parents.get(loop), "enumerate"
-            if not isinstance(loop, ast.For | ast.comprehension) or loop.target is not target:
+            if isinstance(parent, ast.Tuple) and parent.elts[0] is binding:
+                target, parent, counts = parent, self._scopes.parents.get(parent), "enumerate"
+            if not isinstance(parent, ast.For | ast.comprehension) or parent.target is not target:
                 return False
-            call = loop.iter.func if isinstance(loop.iter, ast.Call) else None
-            is_builtin = isinstance(call, ast.Name) and self._scopes.find(call) is None
-            if not is_builtin or call.id != counts:  # type: ignore[union-attr]
+            if not self._calls_builtin(parent.iter, {counts}):
                 return False
         return True
+
+    def _is_counted_binding(self, target: ast.AST) -> bool:
+        binding, parent = target, self._scopes.parents.get(target)
+        while isinstance(parent, ast.Tuple):
+            target, parent = parent, self._scopes.parents.get(parent)
+        if isinstance(parent, ast.Assign):
+            return target is binding and self._is_spelled_out(parent.value)
+        if not isinstance(parent, ast.For | ast.comprehension) or parent.target is not target:
+            return False
+        call = parent.iter
+        counts = self._calls_builtin(call, {"enumerate"}) and isinstance(target, ast.Tuple)
+        return (counts and target.elts[0] is binding) or self._is_spelled_out(call)  # type: ignore[attr-defined]
+
+    def _is_spelled_out(self, node: ast.expr) -> bool:
+        """Return whether an expression gives only constants of the file, and numbers it counts."""
+        if isinstance(node, ast.Constant):
+            return True
+        if isinstance(node, ast.Tuple | ast.List):
+            return all(map(self._is_spelled_out, node.elts))
+        if isinstance(node, ast.Dict):
+            parts = [*node.keys, *node.values]
+            return all(part is not None and self._is_spelled_out(part) for part in parts)
+        if isinstance(node, ast.Name):
+            return self._is_counter(node)
+        if self._calls_builtin(node, {"range"}):
+            return True
+        if self._calls_builtin(node, {"zip", "enumerate", "reversed", "sorted"}):
+            return all(map(self._is_spelled_out, node.args))  # type: ignore[attr-defined]
+        is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if is_view and node.func.attr in {"items", "keys", "values"} and not node.args:  # type: ignore[attr-defined]
+            return self._is_spelled_out(node.func.value)  # type: ignore[attr-defined]
+        return False
+
+    def _calls_builtin(self, node: ast.expr, names: set[str]) -> bool:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return is_call and node.func.id in names and self._scopes.find(node.func) is None  # type: ignore[attr-defined]
 
 
 def _defined_attributes(tree: ast.Module) -> Iterator[str]:
@@ -665,6 +717,10 @@ def _hides_errors(method: ast.FunctionDef) -> bool:
     """Return whether it is an `__exit__` that returns something: True hides an error."""
     returns = (node for node in ast.walk(method) if isinstance(node, ast.Return))
     return method.name == "__exit__" and any(node.value for node in returns)
+
+
+def _is_dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _name_of(node: ast.AST) -> str:

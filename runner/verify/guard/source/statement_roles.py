@@ -10,11 +10,12 @@ import importlib.resources
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard
 
-from runner.verify.guard.source.allowed_names import ImportedNames
+from runner.verify.guard.source.allowed_names import EXCEPTIONS, ImportedNames
 from runner.verify.guard.source.name_scopes import Scopes
 
 TEST_FUNCTIONS = {"run_tests", "main"}
 """Functions that may ask anything, because no component calls them."""
+_GRADIENT_DECORATORS = {"torch.no_grad()", "torch.inference_mode()", "torch.enable_grad()"}
 _INTERFACE_FUNCTIONS = {
     *("get_inputs", "get_init_inputs", "get_expected_output_shape", "get_input_kwargs"),
 }
@@ -33,11 +34,13 @@ _MAIN_NODES = (
     *(ast.boolop, ast.BinOp, ast.operator, ast.Assert),
 )
 _MAIN_CALLS = {"print", "exit", "sys.exit", "SystemExit", "bool", "int", "os.sysconf"}
+_LOADER_TYPES = {"nn.Module", "torch.nn", "torch.nn.Module", "types.ModuleType"}
 _LOADER_BUILTINS = {"str", "__file__"}
 _LOADER_ATTRIBUTES = {
     *("resolve", "absolute", "parent", "parents", "joinpath", "with_name", "path", "dirname"),
     *("abspath", "join", "insert", "append", "util", "spec_from_file_location", "loader"),
     *("module_from_spec", "exec_module", "run_path", "modules", "Model", "Path", "pathlib"),
+    *("as_posix", "with_suffix", "realpath", "origin"),
 }
 """Attributes that composition_test.py may use to load the kernels' files by path."""
 
@@ -82,18 +85,24 @@ class StatementRoles:
     def _only_loads(self, part: ast.stmt) -> bool:
         if isinstance(part, ast.FunctionDef) and ast.unparse(part) in _checks_functions():
             return True
-        statements = (ast.FunctionDef, ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert)
+        statements = (
+            *(ast.FunctionDef, ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert),
+            *(ast.If, ast.Raise),
+        )
         if not isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign, ast.Expr)):
             return False
         for node in ast.walk(part):
             if isinstance(node, ast.stmt) and not isinstance(node, statements):
+                return False
+            if isinstance(node, ast.If) and not _only_raises(node):
                 return False
             if isinstance(node, ast.Lambda | ast.NamedExpr) or (
                 isinstance(node, ast.FunctionDef) and node.decorator_list
             ):
                 return False
             if isinstance(node, ast.Attribute):
-                is_good = node.attr in _LOADER_ATTRIBUTES and isinstance(node.ctx, ast.Load)
+                is_known = node.attr in _LOADER_ATTRIBUTES or ast.unparse(node) in _LOADER_TYPES
+                is_good = is_known and isinstance(node.ctx, ast.Load)
             elif isinstance(node, ast.Subscript):
                 is_read = isinstance(node.ctx, ast.Load)
                 is_good = is_read or ast.unparse(node.value) == "sys.modules"
@@ -108,7 +117,9 @@ class StatementRoles:
     def _is_name_of_loader(self, name: ast.Name, part: ast.stmt) -> bool:
         found = self._scopes.find(name)
         if found is None:
-            return name.id in _LOADER_BUILTINS or name.id not in vars(builtins)
+            is_hint = name.id == "type" and isinstance(self._scopes.parents[name], ast.Subscript)
+            known = _LOADER_BUILTINS | EXCEPTIONS
+            return is_hint or name.id in known or name.id not in vars(builtins)
         bindings = found[1]
         if id(bindings) not in self._loader_names:
             self._loader_names[id(bindings)] = self._are_imports_of_loader(bindings, name)
@@ -150,12 +161,10 @@ def component_code(tree: ast.Module) -> Iterator[ast.stmt]:
     """Yield the statements that run at import or with the model; of other functions the heads."""
     used_functions = _used_functions(tree)
     for part in tree.body:
-        if (
-            not isinstance(part, ast.FunctionDef)
-            or part.name in used_functions
-            or part.decorator_list
-        ):
+        if not isinstance(part, ast.FunctionDef) or part.name in used_functions:
             yield part
+        elif any(ast.unparse(d) not in _GRADIENT_DECORATORS for d in part.decorator_list):
+            yield part  # The decorator calls it, or gives it to somebody who does.
         else:
             head = [*part.args.defaults, *part.args.kw_defaults, part.returns]
             head += [
@@ -166,6 +175,10 @@ def component_code(tree: ast.Module) -> Iterator[ast.stmt]:
 
 def _is_argument(node: ast.AST) -> TypeGuard[ast.arg]:
     return isinstance(node, ast.arg)
+
+
+def _only_raises(node: ast.If) -> bool:
+    return not node.orelse and all(isinstance(line, ast.Raise) for line in node.body)
 
 
 def is_main(part: ast.stmt) -> TypeGuard[ast.If]:
