@@ -207,6 +207,15 @@ ODD: dict[str, dict[str, str]] = {
         "    row[n].index_add_(0, torch.tensor([0, 3]), x[:2])\n"
         "return z.relu()",
     },
+    "a constant of the file on two devices": {
+        "before": "A = torch.tensor([[1.0, 1.0, 0.0, -1.0], [0.0, 1.0, -1.0, 0.5]])\n",
+        "forward": "return A.to(x) @ x @ x.T @ A.to(x).T",
+    },
+    "parts of one table": {
+        "init": "table = torch.stack([torch.arange(4), torch.arange(4).flip(0)])\n"
+        "self.register_buffer('here', table[0])\nself.register_buffer('there', table[1])",
+        "forward": "return x[self.here] - x[self.there]",
+    },
     "named parts for a profiler": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "with torch.profiler.record_function('a'):\n    y = self.a(x)\nreturn y.relu()",
@@ -715,6 +724,7 @@ STRANGERS = (
     "a scripted part",
     "parts that are all there is",
     "named parts for a profiler",
+    "a constant of the file on two devices",
 )
 """Programs whose directories are judged as strangers' too."""
 assert {*STRANGERS} <= ODD.keys()
@@ -744,3 +754,16 @@ def test_what_nothing_steered_is_compared_with_every_seed(tmp_path: Path) -> Non
     directory = decomposed(tmp_path, **ODD["a number read and used"])
     assert Tree.read(directory).metadata.specialisations == []
     assert verify(directory, VerifyOptions(trials=3), trusted=True).trials == 3
+
+
+def test_parts_of_one_table_are_parts_in_the_file_as_well(tmp_path: Path) -> None:
+    directory = decomposed(tmp_path, **ODD["parts of one table"])
+    (text,) = [file.read_text() for file in directory.glob("level_3_model/*.py")]
+    assert 'register_buffer("here", table[0])' in text
+    assert 'register_buffer("there", table[1])' in text
+
+
+def test_a_state_that_is_kept_for_the_next_call_is_said(tmp_path: Path) -> None:
+    directory = decomposed(tmp_path, **ODD["a cache at given places"])
+    (note,) = verify(directory, VerifyOptions(), trusted=True).health
+    assert "original.py writes into its buffers (cache) for its next call" in note

@@ -77,6 +77,25 @@ def test_what_a_function_returns_has_the_name_that_its_caller_gives_it(
     assert "routing = weighed * " in text
 
 
+def test_values_that_a_function_returns_in_another_order_keep_their_names(
+    whole: Callable[..., str],
+) -> None:
+    text = whole(
+        """
+    def quantise(self, z):
+        q = self.b(z).round()
+        share = q.abs().mean()
+        return z + (q - z), (q - z).square().mean(), share
+
+    def forward(self, x):
+        q, loss, share = self.quantise(self.a(x))
+        return self.c(q), loss, share
+"""
+    )
+    assert re.search(r"share = torch.abs\(q\).mean\(\)|share = q.abs\(\).mean\(\)", text), text
+    assert re.search(r"loss = .*square.*mean", text), text
+
+
 def test_steps_of_one_expression_share_the_name_of_its_result(whole: Callable[..., str]) -> None:
     text = whole("""
     def forward(self, x):

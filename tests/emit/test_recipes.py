@@ -1,10 +1,12 @@
 """Tables and masks come out as the author's statements, and hold what the author's hold."""
 
 import linecache
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
+from growth import times_longer
 
 from runner.emit.inputs.tensor_recipes import RecipeWriter
 from runner.graph.tracing.provenance import ProvenanceRecorder
@@ -42,6 +44,15 @@ old = x
 x = x + y
 x = x * old
 result = torch.stack([x, y, old])
+""",
+    "the first part of a table that is unpacked": """
+rows, columns = torch.triu_indices(4, 4, 1)
+result = rows
+""",
+    "a part of a table, whose other parts look the same": """
+table = torch.stack([torch.arange(4), torch.arange(4).flip(0), torch.ones(4).long()])
+first, second, third = table[0], table[1], table[2]
+result = second
 """,
     "a mask of booleans": """
 mask = torch.triu(torch.ones(5, 5), diagonal=1).bool()
@@ -115,6 +126,18 @@ def test_what_two_tensors_have_in_common_is_computed_once() -> None:
         "torch.cos(angles)",
     )
     assert recipes.write(recorder.recipe(sin)) == ([], "torch.sin(angles)")
+
+
+def test_a_long_chain_is_written_in_time_proportional_to_its_length() -> None:
+    def write(length: int) -> Callable[[], object]:
+        recorder = ProvenanceRecorder()
+        with recorder:
+            value = torch.ones(2)
+            for _ in range(length):
+                value = value.double().float() + value
+        return lambda: RecipeWriter(set()).write(recorder.recipe(value))
+
+    assert times_longer(write, 3, 4) < 40
 
 
 def test_random_tensors_are_never_shared() -> None:

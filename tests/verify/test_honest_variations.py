@@ -209,6 +209,13 @@ KERNELS |= {
         ("class Model(nn.Module)", "class Relu(nn.Module)"),
         ("\ndef get_inputs", "\nModel = Relu\n\n\ndef get_inputs"),
     ),
+    "a class without a body of its own": relu(
+        ("    def forward(self, x):\n        return F.relu(x)\n", '    """ReLU."""\n'),
+        ("class Model(nn.Module)", "class Model(nn.ReLU)"),
+    ),
+    "tests without gradients": relu(
+        ("def run_tests", "@torch.no_grad()\ndef run_tests"),
+    ),
     "a class that derives": relu(
         ("\ndef get_inputs", "\nclass Model(Relu):\n    pass\n\n\ndef get_inputs"),
         ("class Model(nn.Module)", "class Relu(nn.Module)"),

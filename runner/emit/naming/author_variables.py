@@ -87,10 +87,28 @@ def find_author_variables(program: Program) -> dict[str, list[Variable]]:
         if len(targets) == 1:
             names = names[-1:]
         if len(targets) == len(names):
-            for name, target in zip(names, targets, strict=True):
+            for name, target in zip(_order_as(targets, names, variables), targets, strict=True):
                 if target != "_":
                     variables.setdefault(name, []).append((run[0][3], target))
     return variables
+
+
+def _order_as(
+    targets: Sequence[str], names: Sequence[str], variables: Mapping[str, list[Variable]]
+) -> list[str]:
+    """Return the values in the order of the targets that they are probably assigned to.
+
+    A function may return values in another order than it computes them: what it calls `loss` itself
+    is assigned to `loss`, and the others in their order to the other targets.
+    """
+    own_names = {name: {text for _, text in variables.get(name, ())} for name in names}
+    matched: dict[str, str] = {}
+    for target in targets:
+        same = [n for n in names if target in own_names[n] and n not in matched.values()]
+        if len(same) == 1:
+            matched[target] = same[0]
+    others = iter([name for name in names if name not in matched.values()])
+    return [matched.get(target) or next(others) for target in targets]
 
 
 def _statement_runs(program: Program) -> list[list[_Run]]:

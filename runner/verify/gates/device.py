@@ -333,6 +333,12 @@ def _first_sentence(file: str, error: CannotJudge) -> str:
     return str(error).removeprefix(f"{file}: ").partition(". ")[0]
 
 
+_MAY_RETURN_ITSELF = {
+    *("contiguous", "to", "type_as", "float", "half", "double", "bfloat16", "int", "long", "bool"),
+}
+"""Methods that return the tensor itself where nothing is to be done."""
+
+
 class CallsMode(TorchFunctionMode):
     """Records the calls of torch's functions: their names, and numbers for their tensors."""
 
@@ -352,12 +358,14 @@ class CallsMode(TorchFunctionMode):
             owner = getattr(getattr(func, "__self__", None), "__name__", "")
             values = self._describe([*args, *(kwargs or {}).items()])
             self.calls.append(f"{owner or func.__name__}({values})")
-            for tensor in tensors(result):  # `x.contiguous()` may be x on one device alone
-                self._add_tensor(tensor)
+            # `x.contiguous()` may be x on one device alone.
+            number = self._numbers[id(args[0])] if func.__name__ in _MAY_RETURN_ITSELF else None
+            for tensor in tensors(result):
+                self._add_tensor(tensor, number)
         return result
 
-    def _add_tensor(self, tensor: torch.Tensor) -> int:
-        self._numbers[id(tensor)] = len(self._tensors)
+    def _add_tensor(self, tensor: torch.Tensor, number: int | None = None) -> int:
+        self._numbers[id(tensor)] = len(self._tensors) if number is None else number
         self._tensors.append(tensor)
         return self._numbers[id(tensor)]
 

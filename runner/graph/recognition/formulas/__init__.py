@@ -23,6 +23,7 @@ FORMULAS: Formulas = (
     *SOFTMAXES,
     *EMBEDDINGS,
     *SCANS,
+    ("div", ("c / x",)),  # torch runs a reciprocal, and a product with the number
 )
 
 __all__ = ["FORMULAS", "GATED", "LOSSES"]
