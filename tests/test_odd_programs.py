@@ -304,6 +304,11 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "with torch.enable_grad():\n    x = x.detach().requires_grad_(True)\n"
         "    (force,) = torch.autograd.grad(self.energy(x).sum(), x)\nreturn -force",
     },
+    "a gradient through a norm, which autograd saved numbers for": {
+        "init": "self.norm = nn.LayerNorm(16)",
+        "forward": "with torch.enable_grad():\n    x = x.detach().requires_grad_(True)\n"
+        "    return torch.autograd.grad(self.norm(x).square().sum(), x)[0]",
+    },
     "random numbers with a seed": {
         "forward": "torch.manual_seed(7)\nnoise = torch.randn(4, 16)\n"
         "keep = torch.rand(16, generator=torch.Generator().manual_seed(3)) > 0.2\n"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 from torch.overrides import TorchFunctionMode
 
@@ -17,6 +18,7 @@ from runner.graph.tracing.containers import register_containers
 from runner.graph.tracing.deciding_values import holds_whole_numbers, observed_value_text
 from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
 from runner.graph.tracing.method_calls import keep_authors_frames
+from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import (
     plain_tensors_in,
     replace_plain_tensors,
@@ -41,7 +43,11 @@ def trace(built: BuiltProblem) -> TracedProgram:
     """
     containers = register_containers(built.model, built.args, built.kwargs)
     with containers, write_out_function_transforms(), write_out_flex_attention():
-        return _trace(built, pre_dispatch=True)
+        traced = _trace(built, pre_dispatch=True)
+    if _reads_what_autograd_saved(traced.graph):
+        # Above autograd, a layer_norm does not show the mean that its gradient reads.
+        raise CaptureRefusal("a gradient reads numbers of a forward that is not written out")
+    return traced
 
 
 def trace_below_autograd(built: BuiltProblem) -> TracedProgram:
@@ -52,6 +58,16 @@ def trace_below_autograd(built: BuiltProblem) -> TracedProgram:
     containers = register_containers(built.model, built.args, built.kwargs)
     with containers, write_out_flex_attention():
         return _trace(built, pre_dispatch=False)
+
+
+def _reads_what_autograd_saved(graph: FxGraph) -> bool:
+    """Return whether the backward of an operator reads a tensor that no operation made."""
+    return any(
+        operand.op == "get_attr"
+        for node in graph.nodes
+        if "backward" in str(node.target)
+        for operand in node.all_input_nodes
+    )
 
 
 def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
