@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from math import inf
+from math import inf, sqrt
 from typing import Literal, NamedTuple
 
 from runner.emit.code.literals import ATOM, COMPARISON, SUM, Expression
@@ -33,9 +33,11 @@ from runner.emit.inputs.tensor_recipes import RecipeWriter
 from runner.emit.inputs.typical_instance import TypicalInput, typical_inputs
 from runner.emit.inputs.value_domains import (
     INDEXES,
+    LARGEST_SATURATING,
     NEEDS_DEFINITE,
     NEEDS_OVER_ONE,
     NEEDS_UNIT,
+    SATURATING,
     cast_index_bound,
     grouped_rows,
     index_bound,
@@ -427,6 +429,8 @@ class _InputDrawer:
                 return Expression(f"torch.rand({size}{dtype}).add(0.01)")
         if spec.nbytes >= LARGE_BYTES:
             return draw_like_in_place(d, f"torch.randn({size}{dtype})")
+        if operators & SATURATING and d.square > LARGEST_SATURATING**2:
+            d = d.scale(LARGEST_SATURATING / sqrt(d.square))
         return draw_like(d, size, as_tuple, dtype)
 
     def _draw_seen_complex(self, name: str, size: str, as_tuple: str, dtype: str) -> str | None:

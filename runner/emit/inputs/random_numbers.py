@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from runner.emit.code.literals import ATOM, PRODUCT, SUM, UNARY, Expression
 from runner.graph.distributions import (
@@ -18,6 +19,8 @@ PLAIN_SPREAD = 1.5
 LARGEST = 1e4
 """Greatest root mean square that is drawn. An estimate beyond it is rarely true, because it takes
 the operands of each operation for independent; a few products of such numbers overflow."""
+_UNKNOWN = 1e12
+"""Root mean square beyond which an estimate tells nothing."""
 
 
 def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expression:
@@ -27,6 +30,8 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
     `, dtype=torch.float16`.
     """
     normal = f"torch.randn({size}{dtype})"
+    if d.square > _UNKNOWN**2:
+        d = replace(d, square=2 * d.square)  # Its spread is not known, and may be any.
     if d.std <= 1e-5 * abs(d.mean) or d.zeros > 0.995:
         value = "torch.zeros" if abs(d.mean) < 1e-30 or d.zeros > 0.995 else "torch.full"
         if value == "torch.zeros":

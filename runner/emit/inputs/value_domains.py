@@ -13,6 +13,12 @@ NEEDS_UNIT = {
     "logit", "special_logit", "asin", "arcsin", "acos", "arccos", "atanh", "arctanh", "erfinv",
     "special_ndtri",
 }  # fmt: skip
+SATURATING = {
+    *("exp", "expm1", "sigmoid", "tanh", "erf", "softmax", "log_softmax", "logsumexp", "cosh"),
+    *("sinh", "silu", "gelu", "softplus", "log_sigmoid", "exp2"),
+}
+LARGEST_SATURATING = 10.0
+"""Greatest root mean square that they are given: they have one result, or none, for larger ones."""
 # These need a symmetric matrix with positive eigenvalues.
 NEEDS_DEFINITE = {
     *("linalg_cholesky", "linalg_cholesky_ex", "cholesky", "cholesky_solve", "cholesky_inverse"),
