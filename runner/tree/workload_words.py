@@ -269,7 +269,7 @@ def identifying_words(program: Program, kernel: Part) -> list[str]:
     """Return words that identify a kernel: `causal`, `window16`, `sinks`, `s3_3`, `eps1em06`."""
     operations = [program.graph.operations[i] for i in kernel.operations]
     if kernel.stem.endswith("attention"):
-        has_sinks = any(op.name in CONCATENATIONS for op in operations)
+        has_sinks = any(op.name in CONCATENATIONS and _has_column(program, op) for op in operations)
         return [*_mask_words(program, kernel, operations), *(["sinks"] if has_sinks else [])]
     words = []
     for op in operations:
@@ -306,14 +306,25 @@ def _mask_words(program: Program, kernel: Part, operations: Sequence[Operation])
     offsets = [
         op for op in operations if op.name in {"add", "sub"} and _gives_integers(program, op)
     ]
-    numbers = [n for op in (*bounds, *offsets) for n in (*op.args, op.arg("diagonal"))]
-    widths = [abs(n) for n in numbers if type(n) is int and abs(n) > 1]
+    numbers = [
+        (op, n)
+        for op in (*bounds, *offsets)
+        for n in (*op.args, op.arg("diagonal"))
+        if type(n) is int and abs(n) > 1
+    ]
+    # A positive diagonal is where the keys end: there are more of them than queries.
+    widths = [abs(n) for op, n in numbers if n < 0 or op.name not in _TRIANGLES]
     if bounds or any(op.arg("is_causal") is True for op in operations):
         yield "causal"
     elif tables or any(op.name in _FILLS for op in operations):
         yield "masked"
     if widths:
         yield f"window{max(widths)}"
+
+
+def _has_column(program: Program, op: Operation) -> bool:
+    """Return whether an operation joins scores with one more score for each query: a sink."""
+    return any(program.spec(name).shape[-1:] == (1,) for name in op.refs())
 
 
 def _compares_positions(program: Program, op: Operation) -> bool:
