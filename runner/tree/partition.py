@@ -192,6 +192,14 @@ class _Partition:
             )
         return [*parts, self.builder.fusion_part(head)] if head is not None else parts
 
+    def _has_equals(self, region: Region) -> bool:
+        """Return whether other calls run the same operators: the last equal block is no head."""
+        counts = Counter(
+            tuple(self.flow.kernels[k].operation for k in call.kernels())
+            for call in self.region.walk()
+        )
+        return counts[tuple(self.flow.kernels[k].operation for k in region.kernels())] > 1
+
     def _output_head(self, loose: list[int]) -> Fusion | None:
         """Return the line that ends in a linear layer and the model's result: `rms_norm, linear`.
 
@@ -258,6 +266,7 @@ class _Partition:
         head = set(contractions) == {"linear"} and any(
             self.flow.readers_of_kernel(k)[2] for k in kernels
         )
+        head = head and not self._has_equals(region)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
 
     def _block_layer(self, block: Block, around: Region) -> Part:

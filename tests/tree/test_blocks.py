@@ -155,6 +155,45 @@ def test_the_stages_of_one_long_sequential_are_layers(
     assert all(p.reason.startswith("operations that the program runs") for p in layers(root))
 
 
+DICTS = """
+class Mixer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x):
+        return self.b(F.silu(self.a(x)))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({"norm": nn.LayerNorm(16), "mixer": Mixer()}) for _ in range(3)
+        )
+
+    def forward(self, x):
+        for block in self.layers:
+            x = x + block["mixer"](block["norm"](x))
+        return x
+
+
+def get_inputs():
+    return [torch.randn(2, 5, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_the_last_of_equal_blocks_is_a_block_and_no_head(apart: Apart) -> None:
+    _, root = apart(DICTS)
+    assert [(p.name, p.stem) for p in root.children] == [
+        (f"layers_{i}", "layers_block") for i in range(3)
+    ]
+
+
 SLOTS = """
 class Slots(nn.Module):
     def __init__(self):
