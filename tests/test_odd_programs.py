@@ -729,6 +729,7 @@ STRANGERS = (
     "a scripted part",
     "parts that are all there is",
     "named parts for a profiler",
+    "a configuration that does not tell all its fields",
     "a constant of the file on two devices",
 )
 """Programs whose directories are judged as strangers' too."""

@@ -211,15 +211,22 @@ def _iterate_members(value: Any, file: str) -> Iterator[tuple[Any, Any]]:
     names = [*getattr(value, "__dict__", ())]
     names += [n for entry in slots for n in ([entry] if isinstance(entry, str) else entry)]
     for n in names:
-        member = None if n == "__dict__" else getattr(value, n, None)
+        member = None if n == "__dict__" else _read_member(value, n)
         if not _is_dunder(n) or isinstance(member, FunctionType):
             yield n, member
     for n in _INNER_ATTRIBUTES:
-        if (inner := getattr(value, n, None)) is not None:
+        if (inner := _read_member(value, n)) is not None:
             yield n, inner
     for n, cell in enumerate(getattr(value, "__closure__", None) or ()):
         if cell != CellType():
             yield n, cell.cell_contents
+
+
+def _read_member(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except Exception:  # The author's code answers, as a configuration does that asks its layers.
+        return None
 
 
 def _is_dunder(name: str) -> bool:
