@@ -247,6 +247,8 @@ def _find_files(
     pattern: str, root: DataRoot, levels: Sequence[int] = (), flag: str = ""
 ) -> list[Path]:
     """Return the file at a path, else the matches in the first directory that has any."""
+    if not pattern:
+        raise UsageError(f"{flag}'': no name", hint="`kdrun data list` shows the problems")
     path = find_path(pattern)
     if path is not None and path.is_file():
         return [path.absolute()]

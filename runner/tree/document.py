@@ -219,9 +219,9 @@ class Tree(_TreeDocument):
             if fault := version_fault(text):
                 raise DecompositionError(f"{path}: {fault}", hint=DECOMPOSE_AGAIN) from error
             first = error.errors()[0]
-            location = ".".join(map(str, first["loc"]))
+            places = [str(path), ".".join(map(str, first["loc"])), first["msg"]]
             raise DecompositionError(
-                f"{path}: {location}: {first['msg']}", hint="decompose the problem again"
+                ": ".join(filter(None, places)), hint="decompose the problem again"
             ) from error
 
 

@@ -33,7 +33,8 @@ def judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> Non
     if layout.refusals:
         return
     if layout.tree is None:
-        findings.record_broken("rules", TREE_FILE, layout.tree_fault or "missing")
+        tree_fault = (layout.tree_fault or "missing").removeprefix(TREE_FILE).lstrip(": ")
+        findings.record_broken("rules", TREE_FILE, tree_fault)
     else:
         findings.record_verdict("rules", TREE_FILE, _tree_fault(layout, layout.tree))
     if not trusted:
