@@ -477,7 +477,8 @@ class _Functionalizer:
         if view.name in {"real", "imag"}:
             return self._scatter_component(before, view, value, op)
         shape = self.values[before].shape
-        moves_nothing = op.name != "copy_" and not self._is_part(parent)
+        assigns = op.name in {"copy_", "fill_", "zero_"}
+        moves_nothing = not assigns and not self._is_part(parent)
         scatter = scatter_into_base(
             view, position, before, value, shape, self.graph.values, moves_nothing=moves_nothing
         )

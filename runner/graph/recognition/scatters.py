@@ -32,7 +32,7 @@ def scatter_into_base(
     Returns (operation, arguments, schema, whether it moves data); None if there is no such
     operation. `position` says which of the view's outputs was written; `shape` is the base's shape.
     `moves_nothing`: whether a write into a part that is all of the base is a view, as in
-    `x[0].relu_()` with a batch of one; a copy (`x[0] = y`) moves data there, too.
+    `x[0].relu_()` with a batch of one; `x[0] = y` and `x[0] = 1` move data there, too.
     """
     dim = view.arg("dim", 0)
     args: tuple[Arg, ...]

@@ -387,8 +387,20 @@ class _Reading:
         if found or name in BUILTINS | EXCEPTIONS:
             return None
         if name not in vars(builtins):
-            return f"uses {name}, which the file defines nowhere,"
+            hints = self._is_hint(node)  # Python evaluates it nowhere, or reports it.
+            return None if hints else f"uses {name}, which the file defines nowhere,"
         return None if self._may_use_builtin(node) else f"uses {name}"
+
+    def _is_hint(self, node: ast.AST) -> bool:
+        """Return whether an expression is part of a type hint."""
+        child = node
+        for parent in self._ancestors(node):
+            if isinstance(parent, ast.arg | ast.AnnAssign):
+                return child is parent.annotation
+            if isinstance(parent, ast.FunctionDef):
+                return child is parent.returns
+            child = parent
+        return False
 
     def _may_use_builtin(self, node: ast.Name) -> bool:
         """Return whether a builtin may be used here that may not be used everywhere."""
