@@ -86,6 +86,7 @@ def test_child_calls_views_and_packing_are_allowed(body):
         "for part in x:\n    part = part * 2\nreturn part",
         "for n, part in enumerate(x):\n    part = part * n\nreturn part",
         "y = self.a(x)\nreturn y * 2",
+        "for n in self.a(x):\n    y = n * 2\nreturn y",
         "return sum([x, x]) * 2",
         "return x(x)['a'](x)",
         "return torch.relu(x)",

@@ -33,6 +33,7 @@ _STATEMENTS = (
 )
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _NAMESPACES = {"torch", "F", "Tensor"}
+_LISTS_OF_CHILDREN = {"items", "keys", "values", "children", "named_children"}
 _GRADIENT_CONTEXTS = {"no_grad", "enable_grad", "inference_mode"}
 ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
@@ -221,12 +222,16 @@ class _ParentMethod:
             self._learn_loop(target, call.args[0])
         elif call and function == "range":
             self._learn_target(target, call)
-        elif self._is_owned(iterable) or (call and self._is_owned(call.func)):
+        elif self._is_owned(iterable) or (call and self._lists_children(call.func)):
             names = {name.id for name in _target_names(target)}
             self.owned |= names
             self.numbers |= names
         else:
             self._learn_target(target, iterable)
+
+    def _lists_children(self, function: ast.expr) -> bool:
+        is_list = isinstance(function, ast.Attribute) and function.attr in _LISTS_OF_CHILDREN
+        return is_list and self._is_owned(function)
 
     def _is_owned(self, node: ast.expr) -> bool:
         """Return whether an expression looks something up in the model, as `self.blocks[0]`."""
