@@ -13,7 +13,6 @@ import dataclasses
 import enum
 import functools
 import typing
-import warnings
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
@@ -25,7 +24,6 @@ from runner.verify.guard.source.allowed_names import (
     BUILTINS,
     EXCEPTIONS,
     LAYOUT_ATTRIBUTES,
-    LOGGER,
     TEXT_BUILTINS,
     ImportedNames,
     NotAllowedError,
@@ -33,6 +31,7 @@ from runner.verify.guard.source.allowed_names import (
     is_get_logger,
     refused_attributes,
 )
+from runner.verify.guard.source.counted_texts import CountedTexts
 from runner.verify.guard.source.kind_decisions import (
     KindDecisions,
     find_mode_decision,
@@ -40,6 +39,7 @@ from runner.verify.guard.source.kind_decisions import (
     names_a_device,
 )
 from runner.verify.guard.source.name_scopes import Scopes
+from runner.verify.guard.source.side_effects import TEXT_METHODS, SideEffects
 from runner.verify.guard.source.statement_roles import (
     EXPRESSIONS,
     TEST_FUNCTIONS,
@@ -72,19 +72,14 @@ _CLASS_FIELDS = {"_version", "__constants__", "__slots__", "__doc__", "forward"}
 """Names of nn.Module that a class may assign."""
 _MODULES_THAT_ACT = {"antigravity", "this", "idlelib", "turtledemo", "test", "__phello__"}
 _MODULES_THAT_ACT |= {"__hello__"}
-_TEXT_METHODS = {"extra_repr", "__repr__", "__str__"}
 _OWN_METHODS = {
     *("__init__", "forward", "reset_parameters", "__len__", "__iter__", "__getitem__"),
-    *("__contains__", "__post_init__", "__enter__", "__exit__", *_TEXT_METHODS),
+    *("__contains__", "__post_init__", "__enter__", "__exit__", *TEXT_METHODS),
 }
 """Methods of nn.Module, or Python's own, that a class may define."""
 _OWN_NAMES = {"names", "layout", "seed", "grad"}
 """Attributes of tensors that a model may have as well, for values of its own."""
 _NAMING_METHODS = {"register_buffer", "register_parameter", "add_module", "register_module"}
-_CHANGING_METHODS = {
-    *("append", "extend", "insert", "pop", "popitem", "clear", "update", "setdefault", "add"),
-    *("remove", "discard", "appendleft", "popleft", "sort", "reverse", "apply"),
-}
 
 
 def surroundings_fault(tree: ast.Module, *, kernel: bool, seeds: bool = False) -> str | None:
@@ -152,6 +147,7 @@ class _Reading:
         self._scopes = Scopes(tree)
         self._names = ImportedNames(self._scopes, children or ())
         self._decisions = KindDecisions(self._scopes, self._names, kernel=kernel)
+        self._counted = CountedTexts(self._scopes)
         self.roles = StatementRoles(self._scopes, self._names)
         methods = [
             method
@@ -160,10 +156,8 @@ class _Reading:
             for method in _statements(cls.body)
             if isinstance(method, ast.FunctionDef)
         ]
-        self._methods = {method.name for method in methods}
-        self._calling = {method.name for method in methods if not self._only_reads(method)}
-        """Names of methods, less those of properties that only read attributes."""
-        self._attributes = self._methods | set(_defined_attributes(tree))
+        self._effects = SideEffects(self._scopes, self._names, methods)
+        self._attributes = {m.name for m in methods} | set(_defined_attributes(tree))
         self._stored: set[str] = set()
         """Names of attributes that the file assigns."""
         self._texts: set[str] = set()
@@ -182,8 +176,6 @@ class _Reading:
         self._draws = False
         self._messages: set[ast.AST] = set()
         """Parts of errors and assertions: they may ask, because nothing can read what they say."""
-        self._counters: dict[int, bool] = {}
-        """Maps the id() of a name's bindings to whether they are loops that count."""
 
     def fault(self, body: list[ast.stmt]) -> str | None:
         """Return the first fault of these statements, or None."""
@@ -205,7 +197,9 @@ class _Reading:
                 if is_main(part):
                     continue
                 self._draws = self._seeds or getattr(part, "name", "") in drawing
-                self._messages = {n for text in self._message_parts(part) for n in ast.walk(text)}
+                self._messages = {
+                    n for text in self._effects.message_parts(part) for n in ast.walk(text)
+                }
                 # Names first: `open` says more than the `read` of `open(...).read`.
                 nodes = sorted(ast.walk(part), key=lambda node: not isinstance(node, ast.Name))
                 for node in nodes:
@@ -237,7 +231,7 @@ class _Reading:
             return "refuses a kind of device" if names_a_device(node) else None
         if isinstance(node, ast.Set) and not self._is_searched(node):
             return "uses a set, whose order is another in each process, except after `in`,"
-        if isinstance(node, ast.JoinedStr) and not self._is_counted(node):
+        if isinstance(node, ast.JoinedStr) and not self._counted.is_counted(node):
             return "uses the text of a value"
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
             return "uses bytes"
@@ -281,7 +275,7 @@ class _Reading:
             patterns = [n for n in ast.walk(node) if isinstance(n, ast.MatchClass)]
             if any(pattern.patterns or pattern.kwd_attrs for pattern in patterns):
                 return "uses match with attributes"
-        if isinstance(node, ast.Assert) and (effect := self._find_effect(node.test)):
+        if isinstance(node, ast.Assert) and (effect := self._effects.find_effect(node.test)):
             return f"uses {ast.unparse(effect)} in an assertion"
         return self._decisions.fault(node, self._messages)
 
@@ -374,7 +368,7 @@ class _Reading:
         if not isinstance(node.ctx, ast.Load):
             is_own = name not in _ASSIGNABLE_DUNDERS and _is_dunder(name)
             return f"uses {name} = ..." if is_own else None
-        if name in _TEXT_METHODS:
+        if name in TEXT_METHODS:
             return f"uses {name}"
         if name.startswith("__") and not name.endswith("__"):
             return f"uses {name}, which means another name inside a class,"
@@ -416,7 +410,7 @@ class _Reading:
         if name == "type":
             return len(call.args) == 1 and not call.keywords and self._is_compared(call)
         if name == "str":
-            return all(map(self._is_counted, call.args)) and not call.keywords
+            return all(map(self._counted.is_counted, call.args)) and not call.keywords
         if name in {"getattr", "hasattr"} and len(call.args) > 1:
             return root_name(call.args[0]) == "self" and self._is_attribute_name(call.args[1])
         return False
@@ -451,8 +445,8 @@ class _Reading:
         parts = name.values if isinstance(name, ast.JoinedStr) else []
         begins = bool(parts) and isinstance(parts[0], ast.Constant)
         names = [n for n in ast.walk(name) if isinstance(n, ast.Name)]
-        counts = all(map(self._is_number_counter, names))  # A text could complete any name.
-        return begins and len(parts) > 1 and counts and self._is_counted(name)
+        counts = all(map(self._counted.is_number_counter, names))  # A text could complete any name.
+        return begins and len(parts) > 1 and counts and self._counted.is_counted(name)
 
     def _is_attribute(self, name: str) -> bool:
         """Return whether a component may ask a value for an attribute."""
@@ -534,7 +528,7 @@ class _Reading:
         is_own = isinstance(self._scopes.definition(value.func), ast.ClassDef)
         return is_own or isinstance(self._names.try_value(value.func), type)
 
-    # --- calls, effects and texts -----------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------
 
     def _call_fault(self, call: ast.Call) -> str | None:
         if isinstance(call.func, ast.Name) and call.func.id in {"isinstance", "issubclass"}:
@@ -548,142 +542,6 @@ class _Reading:
             if chooses and any(map(self._decisions.asks_kind, call.args)):
                 return "decides by a dtype or a device what it computes"
         return None
-
-    def _message_parts(self, part: ast.stmt) -> Iterator[ast.AST]:
-        """Yield what only errors, assertions, warnings and descriptions say or ask."""
-        for node in ast.walk(part):
-            parts: list[ast.expr | None] = []
-            if isinstance(node, ast.Raise):
-                parts = [node.exc, node.cause]
-            elif isinstance(node, ast.Assert):
-                parts = [node.test, node.msg]
-            elif isinstance(node, ast.If) and not node.orelse:
-                parts = [node.test] if all(isinstance(n, ast.Raise) for n in node.body) else []
-            elif isinstance(node, ast.FunctionDef) and node.name in _TEXT_METHODS:
-                parts = [n.value for n in ast.walk(node) if isinstance(n, ast.Return)]
-            elif isinstance(node, ast.Call) and self._only_tells(node):
-                parts = list(node.args)
-            yield from (n for n in parts if n is not None and self._find_effect(n) is None)
-
-    def _only_tells(self, call: ast.Call) -> bool:
-        """Return whether a call is `print(...)`, `warnings.warn(...)` or of a logger."""
-        if isinstance(call.func, ast.Name) and call.func.id == "print":
-            return self._scopes.find(call.func) is None
-        value = self._names.try_value(call.func)
-        is_warning = value is warnings.warn and len(call.args) == 1 and not call.keywords
-        owner = call.func.value if isinstance(call.func, ast.Attribute) else call
-        return is_warning or self._names.try_value(owner) is LOGGER
-
-    def _only_reads(self, method: ast.FunctionDef) -> bool:
-        """Return whether a method is a property that calls nothing, and reads no property."""
-        is_property = [ast.unparse(decorator) for decorator in method.decorator_list] == [
-            "property"
-        ]
-        if not is_property or not isinstance(method.body[-1], ast.Return):
-            return False
-        calls = (ast.Call, ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)
-        return all(
-            not isinstance(node, ast.stmt)
-            or isinstance(node, ast.Return)
-            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-            for node in method.body
-        ) and not any(
-            isinstance(node, calls)
-            or (isinstance(node, ast.Attribute) and node.attr in self._methods)
-            for line in method.body
-            for node in ast.walk(line)
-        )
-
-    def _find_effect(self, expression: ast.expr) -> ast.AST | None:
-        """Return a part of an expression that may change something, or None."""
-        for node in ast.walk(expression):
-            if isinstance(node, ast.NamedExpr | ast.Lambda):
-                return node
-            if isinstance(node, ast.Attribute) and node.attr in self._calling:
-                return node
-            if not isinstance(node, ast.Call) or self._names.try_value(node.func) is not None:
-                continue
-            function = node.func
-            if isinstance(function, ast.Attribute):
-                changes = function.attr in _CHANGING_METHODS or function.attr.endswith("_")
-            elif isinstance(function, ast.Name):
-                own = self._scopes.definition(function)
-                is_plain = isinstance(own, ast.ClassDef) and not any(
-                    isinstance(line, ast.FunctionDef) for line in own.body
-                )
-                changes = self._scopes.find(function) is not None and not is_plain
-            else:
-                changes = True
-            if changes:
-                return node
-        return None
-
-    def _is_counted(self, expression: ast.expr) -> bool:
-        """Return whether a text holds only what the file spells out, and numbers that it counts."""
-        for node in ast.walk(expression):
-            if isinstance(node, ast.Name) and not self._is_counter(node):
-                return False
-            if isinstance(node, ast.Attribute | ast.Call | ast.Subscript | ast.NamedExpr):
-                return False
-        return True
-
-    def _is_counter(self, name: ast.Name) -> bool:
-        found = self._scopes.find(name)
-        if found is None:
-            return False
-        if id(found[1]) not in self._counters:
-            self._counters[id(found[1])] = False  # A name that is made from itself is none.
-            self._counters[id(found[1])] = all(map(self._is_counted_binding, found[1]))
-        return self._counters[id(found[1])]
-
-    def _is_number_counter(self, name: ast.Name) -> bool:
-        """Return whether a name is the target of `for n in range(...)`, or the n of enumerate."""
-        for binding in (self._scopes.find(name) or (None, []))[1]:
-            target, parent = binding, self._scopes.parents.get(binding)
-            counts = "range"
-            if isinstance(parent, ast.Tuple) and parent.elts[0] is binding:
-                target, parent, counts = parent, self._scopes.parents.get(parent), "enumerate"
-            if not isinstance(parent, ast.For | ast.comprehension) or parent.target is not target:
-                return False
-            if not self._calls_builtin(parent.iter, {counts}):
-                return False
-        return True
-
-    def _is_counted_binding(self, target: ast.AST) -> bool:
-        binding, parent = target, self._scopes.parents.get(target)
-        while isinstance(parent, ast.Tuple):
-            target, parent = parent, self._scopes.parents.get(parent)
-        if isinstance(parent, ast.Assign):
-            return target is binding and self._is_spelled_out(parent.value)
-        if not isinstance(parent, ast.For | ast.comprehension) or parent.target is not target:
-            return False
-        call = parent.iter
-        counts = self._calls_builtin(call, {"enumerate"}) and isinstance(target, ast.Tuple)
-        return (counts and target.elts[0] is binding) or self._is_spelled_out(call)  # type: ignore[attr-defined]
-
-    def _is_spelled_out(self, node: ast.expr) -> bool:
-        """Return whether an expression gives only constants of the file, and numbers it counts."""
-        if isinstance(node, ast.Constant):
-            return True
-        if isinstance(node, ast.Tuple | ast.List):
-            return all(map(self._is_spelled_out, node.elts))
-        if isinstance(node, ast.Dict):
-            parts = [*node.keys, *node.values]
-            return all(part is not None and self._is_spelled_out(part) for part in parts)
-        if isinstance(node, ast.Name):
-            return self._is_counter(node)
-        if self._calls_builtin(node, {"range"}):
-            return True
-        if self._calls_builtin(node, {"zip", "enumerate", "reversed", "sorted"}):
-            return all(map(self._is_spelled_out, node.args))  # type: ignore[attr-defined]
-        is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if is_view and node.func.attr in {"items", "keys", "values"} and not node.args:  # type: ignore[attr-defined]
-            return self._is_spelled_out(node.func.value)  # type: ignore[attr-defined]
-        return False
-
-    def _calls_builtin(self, node: ast.expr, names: set[str]) -> bool:
-        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        return is_call and node.func.id in names and self._scopes.find(node.func) is None  # type: ignore[attr-defined]
 
 
 def _defined_attributes(tree: ast.Module) -> Iterator[str]:
