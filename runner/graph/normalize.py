@@ -67,7 +67,7 @@ _NUMBER = re.compile(r"torch\.tensor\((True|False|-?[\d.e+-]+),")
 
 def normalize(graph: Graph) -> Graph:
     """Return the same program without in-place operations and operations that do nothing."""
-    return _remove_dead_views(_Functionalizer(graph).run())
+    return _free_fills_from_weights(_remove_dead_views(_Functionalizer(graph).run()))
 
 
 def _scalar_tensor(
@@ -579,3 +579,32 @@ def _remove_dead_views(graph: Graph) -> Graph:
         remaining.append(op)
         read_values.update(op.refs())
     return replace(graph, operations=tuple(reversed(remaining)))
+
+
+_FILLS = {"zeros_like": "zeros", "ones_like": "ones", "full_like": "full"}
+
+
+def _free_fills_from_weights(graph: Graph) -> Graph:
+    """Write `torch.ones_like(weight)` as `torch.ones(...)` where only its shape is needed.
+
+    Otherwise a kernel such as `torch.where(mask, torch.ones_like(weight), 0)` would hold a weight
+    of which it reads no number. Where an operation reads the weight beside it, it stays.
+    """
+    readers: dict[str, list[Operation]] = {}
+    for op in graph.operations:
+        for name in op.refs():
+            readers.setdefault(name, []).append(op)
+    operations: list[Operation] = []
+    for op in graph.operations:
+        name = next(iter(op.refs()), "")
+        is_fill = op.name in _FILLS and name in graph.states and name not in graph.on_cpu
+        spec = graph.values[op.outputs[0]] if is_fill else None
+        beside = [r for r in readers.get(op.outputs[0], ()) if name in r.refs()]
+        is_read = any(reader.name not in _FILLS for reader in readers.get(name, ()))
+        if spec is not None and spec.contiguous and is_read and not beside:
+            kwargs = (("dtype", Symbol(f"torch.{spec.dtype}")), ("device", DEVICE))
+            args, target = (spec.shape, *op.args[1:]), f"{_FILLS[op.name]}.default"
+            schema = ("size", "fill_value")[: len(args)]
+            op = replace(op, target=target, args=args, kwargs=kwargs, schema=schema)
+        operations.append(op)
+    return replace(graph, operations=tuple(operations))

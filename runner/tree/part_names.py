@@ -11,13 +11,16 @@ _MOST_OPERATIONS = 4
 
 
 def attribute(path: str) -> str:
-    """Return a module's attribute: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`."""
+    """Return a module's attribute: `conv1` of `layer1.0.conv1`, `layer1_0` of `layer1.0`.
+
+    A name must not begin with a digit: `heads_0_mean` of `heads.0_mean`, none of `0_mean`.
+    """
     pieces = path.split(".")
     keep = 1
-    while keep < len(pieces) and pieces[-keep].isdigit():
+    while keep < len(pieces) and pieces[-keep][0].isdigit():
         keep += 1
     text = "_".join(pieces[-keep:])
-    return "" if text.isdigit() else text
+    return "" if text[:1].isdigit() else text
 
 
 def container_stem(path: str) -> str:
@@ -29,9 +32,10 @@ def container_stem(path: str) -> str:
     while len(pieces) > 1 and pieces[-1] == "model":
         pieces.pop()
     names = [piece for piece in pieces if not piece.isdigit()]
-    if not names:
+    stem = attribute(".".join(names))
+    if not stem:
         return "block"
-    return names[-1] if names[-1] == pieces[-1] else f"{names[-1]}_block"
+    return stem if names[-1] == pieces[-1] else f"{stem}_block"
 
 
 def fusion_stem(operations: Sequence[str], fallback: str) -> str:

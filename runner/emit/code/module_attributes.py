@@ -78,11 +78,15 @@ class ModuleAttributes:
     def use_module(self, op: Operation) -> tuple[str, ModuleChoice] | None:
         """Return (attribute, call) of the nn module that runs an operation, None if there is none.
 
-        The module is made on its first use.
+        The module is made on its first use. A buffer is no module's weight: it stays
+        `F.embedding(x, self.codes)`, because other operations may read the buffer as well.
         """
         graph = self.program.graph
         call = module_call(op, graph.values, self.program.is_weight, training=graph.mode == "train")
-        if call is None:
+        if call is None or any(
+            name in {"weight", "bias"} and graph.states[state].kind == "buffer"
+            for name, state in call.weights
+        ):
             return None
         key = (call.cls, call.arguments, call.weights)
         if key not in self._modules:
