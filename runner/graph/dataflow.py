@@ -87,7 +87,9 @@ class Flow:
     def _can_be_local(self, op: Operation, answers: list[bool]) -> bool:
         if self._is_number(op):
             return all(
-                answers[self.producer[name]] if name in self.producer else self._is_literal(name)
+                answers[self.producer[name]] and self._is_literal_or_made(self.base(name))
+                if name in self.producer
+                else self._is_literal(name)
                 for name in op.refs()
             )
         source = next(op.refs(), None)
@@ -102,6 +104,10 @@ class Flow:
             return False
         single = all(self.graph.values[name].shape == () for name in op.outputs if name)
         return single and self.returned.isdisjoint(op.outputs)
+
+    def _is_literal_or_made(self, base: str) -> bool:
+        """Return whether a value is no table of the model, of which a number is one entry."""
+        return base not in self.graph.states or self._is_literal(base)
 
     def _is_literal(self, name: str) -> bool:
         state = self.graph.states.get(name)

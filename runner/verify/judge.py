@@ -19,6 +19,7 @@ from runner.verify.gates.power import PowerGate
 from runner.verify.gates.self_test import run_self_tests, settle_not_finite
 from runner.verify.gates.steps import StepGate
 from runner.verify.guard.foreign_files import ForeignFiles
+from runner.verify.guard.one_operation import format_last_program
 from runner.verify.guard.replica import Replica
 from runner.verify.guard.standalone_runs import StandaloneRuns, secret_seed, start_server
 from runner.verify.guard.worker import run_workers
@@ -114,10 +115,19 @@ def _open_context(
         files = stack.enter_context(_open_files(layout.directory, runner, trusted=trusted))
         disk_cache = stack.enter_context(DiskCache(options.disk_cache_bytes, memory_bytes))
         specialisations = layout.tree.metadata.specialisations if layout.tree else []
-        if specialisations and isinstance(files, ForeignFiles) and not _reads_values(files, runner):
-            fault = "says that it holds for certain values; original.py asks for none"
-            findings.record_verdict("rules", TREE_FILE, fault)
-            specialisations = []
+        if isinstance(files, ForeignFiles):
+            seed = options.seed or secret_seed()
+            if specialisations:
+                programs = _list_programs(files, runner, seed)
+                if programs.count(None) == len(programs):
+                    fault = "says that it holds for certain values; original.py asks for none"
+                    findings.record_verdict("rules", TREE_FILE, fault)
+                if len({*programs}) == 1:  # These values lead to no other program.
+                    specialisations = []
+            if not specialisations:
+                options = replace(options, seed=seed)
+            if options.mode == "train":
+                findings.warn(f"judged in training mode alone, as {TREE_FILE} says")
         if specialisations:
             options = replace(options, specialised=True)
             suffix = f" and {len(specialisations) - 1} more" if len(specialisations) > 1 else ""
@@ -126,10 +136,6 @@ def _open_context(
             )
         _compare_versions(layout, findings)
         if isinstance(files, ForeignFiles):
-            if options.mode == "train":
-                findings.warn(f"judged in training mode alone, as {TREE_FILE} says")
-            if not specialisations and not options.seed:
-                options = replace(options, seed=secret_seed())
             standalone = stack.enter_context(StandaloneRuns(layout, options, findings))
             runner = replace(runner, standalone=standalone)
         runner = replace(runner, options=options)
@@ -150,17 +156,30 @@ def _open_files(
             yield ForeignFiles(directory, parts, original, runner.draws)
 
 
-def _reads_values(files: ForeignFiles, runner: ForwardRunner) -> bool:
-    """Return whether the original's operations may depend on values; True if it cannot run."""
-    try:
-        problem = files.problem()
-        model = runner.build(f"{ORIGINAL}: Model", problem.build, 0)
-        inputs = runner.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, 0)
-        runner.forward(f"{ORIGINAL}: forward", model, inputs, 0)
-    except CannotJudge:
-        return True  # the composition gate reports the reason
-    assert isinstance(model, Replica)
-    return model.kdrun_link.model.reads_values
+def _list_programs(files: ForeignFiles, runner: ForwardRunner, seed: int) -> list[str | None]:
+    """Return the operations that the original runs for its own seed, and for those of the trials.
+
+    None stands for a program that reads no values. Where the original cannot run, each is another.
+    """
+    programs: list[str | None] = []
+    options = runner.options
+    trials = [(options.seed, 0), *((seed, trial) for trial in range(options.trials))]
+    for first_seed, trial in trials:
+        at_seed = replace(runner, options=replace(options, seed=first_seed))
+        try:
+            problem = files.problem()
+            model = at_seed.build(f"{ORIGINAL}: Model", problem.build, trial)
+            at_seed.vary(model, trial)
+            inputs = at_seed.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
+            at_seed.forward(f"{ORIGINAL}: forward", model, inputs, trial)
+        except CannotJudge:
+            return ["cannot run", "at all"]  # The composition gate reports the reason.
+        assert isinstance(model, Replica)
+        worker_model = model.kdrun_link.model
+        text = format_last_program(worker_model) or f"unknown {trial} {first_seed}"
+        model_text = text.partition("def get_inputs")[0]
+        programs.append(model_text if worker_model.reads_values else None)
+    return programs
 
 
 def _torch_release(version: str = torch.__version__) -> str:

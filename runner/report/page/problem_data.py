@@ -51,7 +51,12 @@ def problem_data(problem: ReportProblem, times: Mapping[str, Timing]) -> dict[st
     return {
         "about": tree.metadata.model_dump(mode="json", exclude_defaults=True)
         | {"mode": tree.metadata.mode},
-        "nodes": _NODES.dump_python(tree.nodes, exclude={"__all__": {"id"}}, exclude_defaults=True),
+        "nodes": {
+            name: {"flops": 0, "bytes": 0} | node  # The page adds these up.
+            for name, node in _NODES.dump_python(
+                tree.nodes, exclude={"__all__": {"id"}}, exclude_defaults=True
+            ).items()
+        },
         "titles": {path: heading(first_nodes[path]) for path in paths},
         "rows": dict(_repeated_rows(tree)),
         "flow": [[e.source, e.target, e.tensor_name, e.shape, e.dtype] for e in tree.data_flow],

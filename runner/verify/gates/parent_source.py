@@ -38,16 +38,29 @@ _GRADIENT_CONTEXTS = {"no_grad", "enable_grad", "inference_mode"}
 ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 
 
+_MOST_BITS = 4096
+"""Most bits of a whole number in a file."""
+
+
 def parse_file(path: Path, label: str) -> ast.Module:
-    """Return a source file's syntax tree; CannotJudge if it is missing or no Python."""
+    """Return a source file's syntax tree; CannotJudge if it is missing or no Python.
+
+    Nor may it hold a number that Python refuses to write in digits.
+    """
     try:
-        return ast.parse(read_file(path))
+        tree = ast.parse(read_file(path))
     except OSError as error:
         raise CannotJudge(f"{label}: {error.strerror or error}") from error
     except SyntaxError as error:
         raise CannotJudge(f"{label}:{error.lineno}: SyntaxError: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise CannotJudge(f"{label}: {type(error).__name__}: {error}") from error
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, int):
+            continue
+        if (bits := node.value.bit_length()) > _MOST_BITS:
+            raise CannotJudge(f"{label}:{node.lineno}: a number of {bits} bits")
+    return tree
 
 
 def dump_code(tree: ast.Module) -> str:
