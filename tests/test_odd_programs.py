@@ -216,6 +216,35 @@ ODD: dict[str, dict[str, str]] = {
         "self.register_buffer('here', table[0])\nself.register_buffer('there', table[1])",
         "forward": "return x[self.here] - x[self.there]",
     },
+    "named modules whose names begin with a digit": {
+        "init": "parts = {k: nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4))\n"
+        "         for k in ('0_mean', '1_scale')}\n"
+        "self.heads = nn.ModuleDict(parts)",
+        "forward": "return {k: head(x) for k, head in self.heads.items()}",
+    },
+    "a weight of which only signs are used": {
+        "init": "self.weight = nn.Parameter(torch.randn(8, 16))",
+        "forward": "ones = torch.ones_like(self.weight)\n"
+        "signs = torch.where(self.weight >= 0, ones, torch.full_like(self.weight, -1))\n"
+        "return F.linear(x, signs).relu()",
+    },
+    "a codebook that is searched and looked up": {
+        "init": "self.register_buffer('codes', torch.randn(32, 16))",
+        "forward": "codes = self.codes.t()\n"
+        "distance = x.pow(2).sum(1, keepdim=True) - 2 * x @ codes + codes.pow(2).sum(0)\n"
+        "return F.embedding(distance.argmin(-1), self.codes)",
+    },
+    "steps between times of a table": {
+        "before": "def step(part, start, end, x):\n"
+        "    size = end - start\n"
+        "    middle = x + size * part(x) / 2\n"
+        "    return x + size * part(middle)\n",
+        "init": "self.part = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 16))\n"
+        "self.register_buffer('times', torch.linspace(0, 1, 4))",
+        "forward": "for start, end in zip(self.times[:-1], self.times[1:]):\n"
+        "    x = step(self.part, start, end, x)\n"
+        "return x",
+    },
     "named parts for a profiler": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "with torch.profiler.record_function('a'):\n    y = self.a(x)\nreturn y.relu()",
@@ -729,6 +758,9 @@ STRANGERS = (
     "a scripted part",
     "parts that are all there is",
     "named parts for a profiler",
+    "named modules whose names begin with a digit",
+    "a codebook that is searched and looked up",
+    "steps between times of a table",
     "a configuration that does not tell all its fields",
     "a constant of the file on two devices",
 )
@@ -760,6 +792,23 @@ def test_what_nothing_steered_is_compared_with_every_seed(tmp_path: Path) -> Non
     directory = decomposed(tmp_path, **ODD["a number read and used"])
     assert Tree.read(directory).metadata.specialisations == []
     assert verify(directory, VerifyOptions(trials=3), trusted=True).trials == 3
+
+
+def test_a_value_that_leads_to_no_other_program_excuses_nothing(tmp_path: Path) -> None:
+    directory = decomposed(
+        tmp_path,
+        init="self.scale = nn.Parameter(torch.ones(16))",
+        forward="if torch.isnan(x).any():\n    raise ValueError('NaN')\n"
+        "return x.relu() * self.scale",
+    )
+    assert Tree.read(directory).metadata.specialisations
+    assert verify(directory, VerifyOptions()).status == "passed"
+    files = [f for f in directory.rglob("*.py") if "* self.scale" in f.read_text()]
+    for file in files:
+        if file.name != "original.py":
+            file.write_text(file.read_text().replace("* self.scale", "* self.scale[:1]"))
+    assert len(files) > 1
+    assert verify(directory, VerifyOptions()).status == "failed"
 
 
 def test_parts_of_one_table_are_parts_in_the_file_as_well(tmp_path: Path) -> None:

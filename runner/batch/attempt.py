@@ -260,10 +260,11 @@ def _run_in_child(kind: Kind, task: Task, log: Path) -> Attempt:
             imports=find_shared_modules(origin.package) if origin else (),
         )
     )
-    if not log.exists() or log.stat().st_size == 0:  # Another command may have removed it.
-        log.unlink(missing_ok=True)
-    else:
-        problem_logs.hide_credentials(log)
+    with suppress(FileNotFoundError):  # Another command with this output may have removed it.
+        if log.stat().st_size == 0:
+            log.unlink()
+        else:
+            problem_logs.hide_credentials(log)
     setting = "--output" if kind in ("decompose", "judge") else "TMPDIR"
     answer = _read_answer(task, outcome, setting)
     if outcome.disk_full and answer.status != "passed":

@@ -603,8 +603,9 @@ def _free_fills_from_weights(graph: Graph) -> Graph:
         is_read = any(reader.name not in _FILLS for reader in readers.get(name, ()))
         if spec is not None and spec.contiguous and is_read and not beside:
             kwargs = (("dtype", Symbol(f"torch.{spec.dtype}")), ("device", DEVICE))
-            args, target = (spec.shape, *op.args[1:]), f"{_FILLS[op.name]}.default"
-            schema = ("size", "fill_value")[: len(args)]
-            op = replace(op, target=target, args=args, kwargs=kwargs, schema=schema)
+            fill = (op.arg("fill_value"),) if op.name == "full_like" else ()
+            schema = ("size", "fill_value")[: 1 + len(fill)]
+            target = f"{_FILLS[op.name]}.default"
+            op = replace(op, target=target, args=(spec.shape, *fill), kwargs=kwargs, schema=schema)
         operations.append(op)
     return replace(graph, operations=tuple(operations))

@@ -49,6 +49,7 @@ def test_every_problem_has_its_row_its_tree_and_its_files(page: str, made: Path)
         packed = embedded(page, f"problem-{number}")
         tree = Tree.read(made / label)
         assert packed["nodes"].keys() == tree.nodes.keys()
+        assert all({"flops", "bytes"} <= node.keys() for node in packed["nodes"].values())
         assert set(packed["files"]) == {"original.py"} | {n.path for n in tree.nodes.values()}
         assert packed["files"]["original.py"] == (made / label / "original.py").read_text()
         assert {gate["verdict"] for gate in packed["gates"]} <= {"passed", "nothing_to_check"}

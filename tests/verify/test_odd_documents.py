@@ -60,3 +60,9 @@ def test_a_module_with_the_name_of_the_judges_own_attribute(fusion, judged):
     )
 
     assert "a module is called kdrun_link" in first_failure(judged(fusion, trials=1))
+
+
+def test_a_number_that_python_does_not_write_in_digits(fusion, judged):
+    fusion.write(COMPOSED, f"{fusion.read(COMPOSED)}\nMOST = 0x{'f' * 8000}\n")
+
+    assert "a number of 32000 bits" in first_failure(judged(fusion, trials=1))

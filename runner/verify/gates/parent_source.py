@@ -36,16 +36,15 @@ _NAMESPACES = {"torch", "F", "Tensor"}
 _LISTS_OF_CHILDREN = {"items", "keys", "values", "children", "named_children"}
 _GRADIENT_CONTEXTS = {"no_grad", "enable_grad", "inference_mode"}
 ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
-
-
 _MOST_BITS = 4096
 """Most bits of a whole number in a file."""
 
 
 def parse_file(path: Path, label: str) -> ast.Module:
-    """Return a source file's syntax tree; CannotJudge if it is missing or no Python.
+    """Return a source file's syntax tree.
 
-    Nor may it hold a number that Python refuses to write in digits.
+    Raises CannotJudge if the file is missing, is no Python, or holds a number that is so large that
+    Python refuses to write it in digits.
     """
     try:
         tree = ast.parse(read_file(path))
@@ -59,7 +58,9 @@ def parse_file(path: Path, label: str) -> ast.Module:
         if not isinstance(node, ast.Constant) or not isinstance(node.value, int):
             continue
         if (bits := node.value.bit_length()) > _MOST_BITS:
-            raise CannotJudge(f"{label}:{node.lineno}: a number of {bits} bits")
+            raise CannotJudge(
+                f"{label}:{node.lineno}: a number of {bits} bits, of {_MOST_BITS} allowed"
+            )
     return tree
 
 
