@@ -1,6 +1,6 @@
 """Runs all gates on a decomposition directory, in their order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -156,12 +156,13 @@ def _open_files(
             yield ForeignFiles(directory, parts, original, runner.draws)
 
 
-def _list_programs(files: ForeignFiles, runner: ForwardRunner, seed: int) -> list[str | None]:
-    """Return the operations that the original runs for its own seed, and for those of the trials.
+def _list_programs(files: ForeignFiles, runner: ForwardRunner, seed: int) -> list[Hashable | None]:
+    """Return what the original computes for its own seed, and for those of the trials.
 
-    None stands for a program that reads no values. Where the original cannot run, each is another.
+    That is its calls, and the shapes and attributes of its operations. None stands for a program
+    that reads no values. If the original cannot run, two different texts are returned.
     """
-    programs: list[str | None] = []
+    programs: list[Hashable | None] = []
     options = runner.options
     trials = [(options.seed, 0), *((seed, trial) for trial in range(options.trials))]
     for first_seed, trial in trials:
@@ -171,14 +172,16 @@ def _list_programs(files: ForeignFiles, runner: ForwardRunner, seed: int) -> lis
             model = at_seed.build(f"{ORIGINAL}: Model", problem.build, trial)
             at_seed.vary(model, trial)
             inputs = at_seed.draw(f"{ORIGINAL}: get_inputs()", problem.get_inputs, trial)
-            at_seed.forward(f"{ORIGINAL}: forward", model, inputs, trial)
+            watch = at_seed.make_watch(model)
+            _, observation = at_seed.forward(f"{ORIGINAL}: forward", model, inputs, trial, watch)
         except CannotJudge:
             return ["cannot run", "at all"]  # The composition gate reports the reason.
-        assert isinstance(model, Replica)
+        assert isinstance(model, Replica) and observation is not None
         worker_model = model.kdrun_link.model
         text = format_last_program(worker_model) or f"unknown {trial} {first_seed}"
-        model_text = text.partition("def get_inputs")[0]
-        programs.append(model_text if worker_model.reads_values else None)
+        calls = text.partition("def get_inputs")[0]  # Integer inputs are spelled out behind it.
+        operations = tuple(event.operation for event in observation.trace.events)
+        programs.append((calls, operations) if worker_model.reads_values else None)
     return programs
 
 
