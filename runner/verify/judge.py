@@ -176,7 +176,8 @@ def _list_programs(files: ForeignFiles, runner: ForwardRunner, seed: int) -> lis
             _, observation = at_seed.forward(f"{ORIGINAL}: forward", model, inputs, trial, watch)
         except CannotJudge:
             return ["cannot run", "at all"]  # The composition gate reports the reason.
-        assert isinstance(model, Replica) and observation is not None
+        assert isinstance(model, Replica)
+        assert observation is not None
         worker_model = model.kdrun_link.model
         text = format_last_program(worker_model) or f"unknown {trial} {first_seed}"
         calls = text.partition("def get_inputs")[0]  # Integer inputs are spelled out behind it.
