@@ -83,6 +83,53 @@ def test_a_kernel_across_two_calls_of_the_function_is_told(tmp_path, judged, com
     assert "is more than one operation" in said["level_0_kernel/tanh_sigmoid.py"]
 
 
+SQUASHED = "torch.tanh(torch.sigmoid(x))"
+LONG = f"torch.sin({'torch.cos(torch.sin(' * 8}x{'))' * 8})"
+
+
+@pytest.mark.parametrize(
+    ("function", "kernel", "loop"),
+    [
+        (SQUASHED, f"torch.tanh(torch.sigmoid({SQUASHED}))", "for _ in range(2):\n            "),
+        (LONG, LONG, ""),
+    ],
+    ids=["all turns of a loop", "a function of 17 operations"],
+)
+def test_a_kernel_may_be_one_call_of_a_small_function(
+    function, kernel, loop, tmp_path, judged, complaints
+):
+    made = line(tmp_path / "made", [("part", "", kernel), RELU])
+    made.edit("original.py", f"x = {kernel}", f"{loop}x = squash(x)")
+    text = made.read("original.py").replace("class Model", FUNCTION).replace(SQUASHED, function)
+    made.write("original.py", text)
+
+    said = complaints(judged(with_function(made), trials=1), "rules")
+
+    assert "is more than one operation" in said["level_0_kernel/part.py"]
+
+
+OTHER_ADDITIONS = {
+    "a second bias": ("self.op(x) + self.extra", "True"),
+    "something else": ("(self.op(x), y + self.extra)", "False"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_ADDITIONS)
+def test_an_addition_belongs_to_a_contraction_only_as_its_bias(name, tmp_path, judged, complaints):
+    expression, bias = OTHER_ADDITIONS[name]
+    init = f"self.op = nn.Linear(16, 16, bias={bias})\nself.extra = nn.Parameter(torch.rand(16))"
+    two = (
+        {"inputs": ("torch.randn(4, 16)",) * 2, "shapes": ((4, 16),) * 2}
+        if "y" in expression
+        else {}
+    )
+    made = lone(tmp_path, expression, init=init, weights=("op.weight", "extra"), **two)
+
+    said = complaints(judged(made, trials=1), "rules")
+
+    assert "is more than one operation" in said["level_0_kernel/kernel.py"]
+
+
 def test_values_may_be_read_where_the_original_reads_them(tmp_path, judged):
     assert_passes(judged(line(tmp_path / "made", [READING, RELU]), trials=1))
 

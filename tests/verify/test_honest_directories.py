@@ -66,6 +66,56 @@ PARENTS = {
     "modules by add_module": [
         (INIT, 'self.add_module("conv", Conv2d())\n        self.add_module("relu", Relu())')
     ],
+    "modules by setattr": [
+        (
+            INIT,
+            "for n, part in enumerate((Conv2d, Relu)):\n            "
+            'setattr(self, f"part_{n}", part())',
+        ),
+        (
+            BODY,
+            'for n in range(2):\n            x = getattr(self, f"part_{n}")(x)\n        return x',
+        ),
+        ("conv.conv.", "part_0.conv."),
+    ],
+    "modules by add_module in a loop": [
+        (
+            INIT,
+            "for n, part in enumerate((Conv2d, Relu)):\n            "
+            'self.add_module(f"part_{n}", part())',
+        ),
+        (
+            BODY,
+            'for n in range(2):\n            x = getattr(self, f"part_{n}")(x)\n        return x',
+        ),
+        ("conv.conv.", "part_0.conv."),
+    ],
+    "an iterator over children": [
+        (
+            BODY,
+            "parts = iter((self.conv, self.relu))\n        x = next(parts)(x)\n"
+            "        return next(parts)(x)",
+        ),
+    ],
+    "a name for the class of tensors": [
+        (HEAD, "    def forward(self, x: Tensor) -> Tensor:"),
+        ("class ", "Tensor = torch.Tensor\n\n\nclass "),
+    ],
+    "a helper class": [
+        (
+            "class ",
+            "class Chain:\n    def __init__(self, *parts):\n        self.parts = parts\n\n"
+            "    def __call__(self, x):\n        for part in self.parts:\n            x = part(x)\n"
+            "        return x\n\n\nclass ",
+        ),
+        (BODY, "return Chain(self.conv, self.relu)(x)"),
+    ],
+    "a class that is a sequence": [
+        ("(nn.Module)", "(nn.Sequential)"),
+        ("super().__init__()\n        " + INIT, "super().__init__(Conv2d(), Relu())"),
+        (f"\n{HEAD}\n        {BODY}\n", ""),
+        ("conv.conv.", "0.conv."),
+    ],
     "a child in a local variable": [
         (BODY, "conv, relu = self.conv, self.relu\n        return relu(conv(x))")
     ],

@@ -323,7 +323,8 @@ class CompositionGate:
         model_inputs = inputs.get()
         input_watch = InputWatch(model_inputs)
         states = buffer_states(model)
-        watch = runner.make_watch(model) if trial == 0 else None
+        is_foreign = runner.standalone is not None
+        watch = runner.make_watch(model, compares_operands=is_foreign) if trial == 0 else None
         try:
             output, observation = runner.forward(
                 f"{ORIGINAL}: forward", model, model_inputs, trial, watch
@@ -435,7 +436,9 @@ class CompositionGate:
             return self.runner.forward(label, model, model_inputs, trial)
         names = {path: file for path, (_, file) in kernels.items()}
         modules = {path: module for path, (module, _) in kernels.items()}
-        watch = self._watch = self.runner.make_watch(model, parameters)
+        watch = self._watch = self.runner.make_watch(
+            model, parameters, compares_operands=self.runner.standalone is not None
+        )
         suspects = {c for c in self.tests.not_finite if not self.layout.is_kernel(c)}
         suspect_kernels = {kernel for c in suspects for kernel in self.layout.kernels_below(c)}
         with (

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
-from math import gcd, prod
+from math import prod
 
 from runner.quantities import pluralize
 from runner.verify.gates.operation_identity import DispatchedOperation
@@ -125,7 +125,32 @@ def _find_other_operands(
     for event in extra:
         same = [e for e in originals if e.operation == event.operation]
         return (same or [event])[0], event
+    return _find_other_sums(required, originals, [event for event, alive in kernels if alive])
+
+
+def _find_other_sums(
+    required: list[Event], originals: list[Event], kernels: list[Event]
+) -> tuple[Event, Event] | None:
+    """Return the first operation of which no other program's has operands of the same values."""
+    originals_by_code = _group_by_code(originals)
+    kernels_by_code = _group_by_code(kernels)
+    for event in kernels:
+        same = originals_by_code.get(event.identity.code, [event])
+        if not any(event.identity.has_operands_of(e.identity) for e in same):
+            return same[0], event
+    for event in required:
+        same = kernels_by_code.get(event.identity.code, [event])
+        if not any(e.identity.has_operands_of(event.identity) for e in same):
+            return event, same[0]
     return None
+
+
+def _group_by_code(events: list[Event]) -> dict[int | None, list[Event]]:
+    groups: dict[int | None, list[Event]] = {}
+    for event in events:
+        if event.identity.code is not None and not event.identity.is_uncertain:
+            groups.setdefault(event.identity.code, []).append(event)
+    return groups
 
 
 def _take(counts: Counter[int | None], code: int | None) -> bool:
@@ -135,20 +160,13 @@ def _take(counts: Counter[int | None], code: int | None) -> bool:
 
 
 def collect_author_calls(events: Iterable[Event]) -> set[Work]:
-    """Return the work of each call of an author's function or module below the model's own forward.
-
-    Consecutive calls from one line count as one call; the work of each of them is added, too.
-    """
+    """Return the work of each call of an author's function or module below the model's forward."""
     works: set[Work] = set()
     open_calls: list[tuple[str, list[Event]]] = []
 
     def close(depth: int) -> None:
-        for _, call_events in open_calls[max(depth, 1) :]:  # the first is the model's own forward
-            counts = Counter(event.operation for event in call_events)
-            length = len(call_events) // (gcd(*counts.values()) if counts else 1)
-            works.add(work_of(call_events))
-            for start in range(0, len(call_events), length or 1):
-                works.add(work_of(call_events[start : start + length]))
+        # The first is the model's own forward.
+        works.update(work_of(call_events) for _, call_events in open_calls[max(depth, 1) :])
         del open_calls[depth:]
 
     for event in events:

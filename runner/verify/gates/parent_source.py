@@ -23,7 +23,7 @@ VIEWS = {
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _BUILTINS = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
 _BUILTINS |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
-_BUILTINS |= {"sum", "abs", "round", "any", "all", "map", "sorted", "getattr", "hasattr"}
+_BUILTINS |= {"sum", "abs", "round", "any", "all", "map", "sorted", "getattr", "hasattr", "setattr"}
 _DESCRIPTIONS = {"shape", "ndim", "dtype", "device", "training"}
 """Attributes that describe a tensor or a module and hold none of its numbers."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert", "update"}
@@ -34,6 +34,8 @@ _STATEMENTS = (
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _NAMESPACES = {"torch", "F", "Tensor"}
 _LISTS_OF_CHILDREN = {"items", "keys", "values", "children", "named_children"}
+_LOOKUPS = {"getattr", "iter", "next", "list", "tuple", "reversed"}
+_SEQUENCES = {"nn.Sequential", "torch.nn.Sequential", "Sequential"}
 _GRADIENT_CONTEXTS = {"no_grad", "enable_grad", "inference_mode"}
 ALLOWED_PACKAGES = {"torch", "__future__"} | set(sys.stdlib_module_names)
 _MOST_BITS = 4096
@@ -145,7 +147,8 @@ def parent_fault(tree: ast.Module, class_name: str) -> str | None:
     functions = [node for node in class_node.body if isinstance(node, ast.FunctionDef)]
     methods = {node.name for node in functions}
     helpers = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    if "forward" not in methods:
+    is_sequence = [ast.unparse(base) in _SEQUENCES for base in class_node.bases] == [True]
+    if "forward" not in methods and not is_sequence:
         return f"{class_name} has no forward"
     constants = {
         name.id
@@ -249,8 +252,11 @@ class _ParentMethod:
 
     def _is_owned(self, node: ast.expr) -> bool:
         """Return whether an expression looks something up in the model, as `self.blocks[0]`."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return bool(node.elts) and all(map(self._is_owned, node.elts))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return node.func.id == "getattr" and bool(node.args) and self._is_owned(node.args[0])
+            is_lookup = node.func.id in _LOOKUPS and bool(node.args)
+            return is_lookup and self._is_owned(node.args[0])
         return root_name(node) in self.owned
 
     def _node_fault(self, node: ast.stmt | ast.expr) -> str | None:
@@ -284,6 +290,8 @@ class _ParentMethod:
     def _is_allowed_call(self, function: ast.expr) -> bool:
         if isinstance(function, ast.Name):
             return function.id in _BUILTINS | self.locals | self.helpers
+        if isinstance(function, ast.Call) and isinstance(function.func, ast.Name):
+            return function.func.id in self.helpers or self._is_owned(function)
         if self._is_owned(function):
             return True  # a child, or a method of this class, which is checked too
         if not isinstance(function, ast.Attribute):

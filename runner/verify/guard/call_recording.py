@@ -110,6 +110,12 @@ class CallRecorder:
         self._next_number = first
         self._freed_numbers: list[int] = []
         self._storage_references: dict[int, StorageWeakRef] = {}
+        self._open_frames: list[tuple[FrameType, int]] = []
+        """Frames of the author's calls around the last operation, each with its number.
+
+        They are kept, so that the frame of another call never lies at the same address.
+        """
+        self._frame_count = 0
         self._component_lines: list[str] = []
         """Lines that stand for the running components; "" for a component with lines of its own.
 
@@ -125,7 +131,10 @@ class CallRecorder:
             _OperationMode(self),
             _FunctionMode(self) if self._record_functions else _ReadingMode(self),
         ):
-            yield
+            try:
+                yield
+            finally:
+                self._open_frames = []
 
     def encode_output(self, value: Any) -> Any:
         """Return the forward's result as JSON, with the numbers of this recording for tensors."""
@@ -316,8 +325,11 @@ class CallRecorder:
         return f"{frame.f_code.co_filename[len(self._directory) :]}:{frame.f_lineno}"
 
     def _author_calls(self) -> list[str]:
-        """Return the author's calls, outermost first: no frames of torch's or kdrun's."""
-        calls = []
+        """Return the author's calls, outermost first: no frames of torch's or kdrun's.
+
+        Each is `file:function#number:line`, with another number for each call.
+        """
+        frames: list[FrameType] = []
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and not frame.f_code.co_filename.startswith(_KDRUN_FOLDER):
             # This file's own frames, and torch's around them, are no calls of the author's.
@@ -325,11 +337,20 @@ class CallRecorder:
         while frame is not None:
             code = frame.f_code
             if not code.co_filename.startswith((_KDRUN_FOLDER, _TORCH_FOLDER, "<frozen")):
-                calls.append(f"{code.co_filename}:{code.co_qualname}:{frame.f_lineno}")
+                frames.append(frame)
             elif code.co_name == "do_forward":
                 break
             frame = frame.f_back
-        return calls[::-1]
+        known = {id(frame): number for frame, number in self._open_frames}
+        numbers = []
+        for frame in reversed(frames):
+            self._frame_count += id(frame) not in known
+            numbers.append((frame, known.get(id(frame), self._frame_count)))
+        self._open_frames = numbers
+        return [
+            f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}#{number}:{frame.f_lineno}"
+            for frame, number in numbers
+        ]
 
     def _calling_frame(self) -> FrameType | None:
         frame: FrameType | None = sys._getframe(2)

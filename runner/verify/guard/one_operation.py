@@ -31,6 +31,8 @@ _LEVEL_1_OPERATIONS = {
 }
 """Sets of operations that make one problem of KernelBench's first level."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
+_MOST_OF_ONE_FUNCTION = 16
+"""Number of operations up to which a function of the author may be one kernel."""
 _MAX_NAMES = 6
 _SYMMETRIC = {"add", "mul", "maximum", "minimum"}
 """Operations whose operands may be swapped."""
@@ -48,6 +50,19 @@ class MultipleOperations:
     """Names of all operations that the kernel computes, sorted."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Recognized:
+    """A kernel's program as the recogniser sees it."""
+
+    names: list[str]
+    """Names of its kernels, without those that prepare something from constants or buffers."""
+    kinds: list[str]
+    operations: tuple[str, ...]
+    """All of its operations."""
+    adds_to_contraction: bool
+    """Whether it is a contraction without a bias, and an addition to its result."""
+
+
 def find_multiple_operations(
     model: WorkerModel, original: Path | None, scratch: Path
 ) -> MultipleOperations | None:
@@ -59,12 +74,13 @@ def find_multiple_operations(
     file = scratch / "seen.py"
     file.write_text(program.text(), encoding="utf-8")
     try:
-        names, kinds, operations = _recognize_operations(file)
+        seen = _recognize_operations(file)
     except (KdrunError, NotImplementedError) as error:
         return MultipleOperations(f"cannot be recognised as one operation: {error}")
+    names, kinds = seen.names, seen.kinds
     if len(names) <= 1:
         return None
-    if len(names) == 2 and names[0] in _CONTRACTIONS and names[1] == "add" and program.adds_weight:
+    if seen.adds_to_contraction and program.adds_weight:
         return None
     is_level_1 = original is not None and (
         frozenset(names) in _LEVEL_1_OPERATIONS or find_dataset_level(original) == "level1"
@@ -75,8 +91,9 @@ def find_multiple_operations(
     large_count = sum(kind in _NEVER_PREPARATION for kind in kinds)
     return MultipleOperations(
         f"is more than one operation: {', '.join(names[:_MAX_NAMES])}{suffix}",
-        excused=large_count <= ("contraction" not in kinds),
-        operations=operations,
+        excused=large_count <= ("contraction" not in kinds)
+        and len(seen.operations) <= _MOST_OF_ONE_FUNCTION,
+        operations=seen.operations,
     )
 
 
@@ -133,8 +150,8 @@ def _list_operations(graph: "Graph", indices: Iterable[int]) -> tuple[str, ...]:
     return tuple(sorted(operations))
 
 
-def _recognize_operations(file: Path) -> tuple[list[str], list[str], tuple[str, ...]]:
-    """Return names and kinds of a program's kernels, then all its operations.
+def _recognize_operations(file: Path) -> _Recognized:
+    """Return the kernels and operations of a program.
 
     Kernels that compute from constants alone are left out, and those that prepare a buffer.
     """
@@ -152,9 +169,29 @@ def _recognize_operations(file: Path) -> tuple[list[str], list[str], tuple[str, 
         if _reads_any(graph, kernel, variable)
         or (kernel.kind in _NEVER_PREPARATION and _reads_any(graph, kernel, from_buffers))
     ]
-    operations = _list_operations(graph, range(len(graph.operations)))
-    names = [kernel.operation for kernel in main_kernels]
-    return names, [kernel.kind for kernel in main_kernels], operations
+    return _Recognized(
+        [kernel.operation for kernel in main_kernels],
+        [kernel.kind for kernel in main_kernels],
+        _list_operations(graph, range(len(graph.operations))),
+        _adds_to_contraction(graph, main_kernels),
+    )
+
+
+def _adds_to_contraction(graph: "Graph", kernels: "list[Kernel]") -> bool:
+    if len(kernels) != 2 or kernels[0].operation not in _CONTRACTIONS:
+        return False
+    contraction, addition = kernels
+    if addition.operation != "add":
+        return False
+    results: set[str] = set()
+    operands: set[str] = set()
+    for n, operation in enumerate(graph.operations):
+        if n in contraction.members:
+            operands |= {*operation.refs()} - results
+            results.update(operation.outputs)
+        elif operation.view and not results.isdisjoint(operation.refs()):
+            results.update(operation.outputs)
+    return len(operands) <= 2 and _reads_any(graph, addition, results)
 
 
 def _reads_any(graph: "Graph", kernel: "Kernel", names: set[str]) -> bool:

@@ -26,9 +26,7 @@ from runner.problems import nested_values
 from runner.torch_internals import DisableTorchFunction, without_modes
 from runner.untrusted_files import LARGEST_SOURCE
 from runner.verify.findings import Findings
-from runner.verify.gates.compare import STEP, compare, count_elements
-from runner.verify.gates.health import constant_output
-from runner.verify.gates.self_test import find_components
+from runner.verify.gates.compare import STEP, compare
 from runner.verify.guard import (
     program_values,
     retained_state,
@@ -45,17 +43,17 @@ from runner.verify.guard.one_operation import (
     find_multiple_operations,
     format_last_program,
 )
+from runner.verify.guard.own_inputs import OwnInputs
 from runner.verify.guard.replica import Replica, WorkerModel
 from runner.verify.guard.sandbox import system_paths
 from runner.verify.guard.shared_memory import Memory, MemoryFile, NoTensorError, NotToldError
 from runner.verify.guard.source_process import start_process
 from runner.verify.guard.wire_format import Channel, ConnectionLostError, decode, encode
 from runner.verify.guard.worker_client import refuse_unreadable, to_one_line
-from runner.verify.layout import COMPOSITION_TEST, KERNEL_FOLDER, ORIGINAL, Layout
+from runner.verify.layout import COMPOSITION_TEST, ORIGINAL, Layout
 from runner.verify.loading_files import CannotJudge
 from runner.verify.options import VerifyOptions
 from runner.verify.results import GateName
-from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.input_moves import move_inputs
 from runner.verify.runtime.operation_watch import Event
 from runner.verify.runtime.output_leaves import tensors
@@ -152,10 +150,7 @@ class StandaloneRuns:
         self._prepared: dict[_FileClass, _StandaloneRun] = {}
         """Files that are imported and wait for inputs."""
         self._count = 0
-        self._constant_outputs: set[str] = set()
-        """Files whose output on their own inputs is constant."""
-        self._varying_kernels: set[str] = set()
-        """Kernels whose output in the composed model is not constant."""
+        self._own_inputs = OwnInputs(findings)
         self._value_readers: set[str] = set()
         """Files whose program may change with the values."""
         self._original_reads_values: bool | None = None
@@ -249,9 +244,7 @@ class StandaloneRuns:
         for file, operations in rejected.items():
             if operations.operations not in original_kernels:
                 record("rules", file, operations.fault)
-        for file in sorted(self._constant_outputs & self._varying_kernels):
-            fault = "gives one number throughout on its own inputs, and others in the model"
-            record("self-test", file, f"{fault}: draw what reaches it there")
+        self._own_inputs.judge()
         if self._original_reads_values and not self._options.specialised:
             fault = "reads values to decide what it computes"
             self._findings.warn(f"{ORIGINAL} {fault}: what other values lead to was not judged")
@@ -369,9 +362,7 @@ class StandaloneRuns:
             shutil.rmtree(run.folder, ignore_errors=True)
         if model.reads_values:
             self._value_readers.add(file)
-        floats = any(tensor.is_floating_point() for tensor in tensors(output))
-        if floats and count_elements(output) > _MAX_CHANCE_ELEMENTS and constant_output(output):
-            self._constant_outputs.add(file)
+        self._own_inputs.record_own_call(file, [tensor for tensor, _ in inputs], output)
 
     def _find_fault(
         self, run: _StandaloneRun, output: Any, inputs: list[tuple[torch.Tensor, bool]]
@@ -419,35 +410,9 @@ class StandaloneRuns:
                 f"{run.message_start}, it says what cannot be read: {error}"
             ) from error
 
-    def watch_kernel_outputs(self, composed: nn.Module) -> AbstractContextManager[None]:
-        """Return a context that records which kernels return more than one number in the model."""
-        directory = self._layout.directory
-        components = find_components(composed, directory / KERNEL_FOLDER, directory)
-
-        def watch_output(path: str, forward: Forward) -> Forward:
-            file = components[path][1]
-
-            def watched_forward(*args: Any, **kwargs: Any) -> Any:
-                output = forward(*args, **kwargs)
-                if file not in self._varying_kernels:
-                    with without_modes():
-                        if any(map(_has_different_values, tensors(output))):
-                            self._varying_kernels.add(file)
-                return output
-
-            return watched_forward
-
-        modules = {path: module for path, (module, _) in components.items()}
-        return wrap_forwards(modules, watch_output)
-
-
-def _has_different_values(tensor: torch.Tensor) -> bool:
-    """Return whether two of the first elements are finite and differ."""
-    elements = tensor.detach().flatten()[:_MAX_EXAMINED]
-    if elements.dtype.itemsize == 1:  # torch cannot compare float8.
-        elements = elements.float()
-    finite = elements[elements.isfinite()]
-    return bool((finite != finite[:1]).any())
+    def watch_kernels(self, composed: nn.Module) -> AbstractContextManager[None]:
+        """Return a context that records what the kernels' calls in the model show."""
+        return self._own_inputs.watch(composed, self._layout.directory)
 
 
 def _order_files(layout: Layout) -> dict[_FileClass, int]:

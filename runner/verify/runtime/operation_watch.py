@@ -36,6 +36,7 @@ from runner.verify.gates.operation_identity import (
     meta_of,
 )
 from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
+from runner.verify.runtime.operand_sums import OperandSums
 from runner.verify.runtime.origins import Identity, Origin, Origins, is_part
 from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
 from runner.verify.runtime.work_estimate import estimate_effort
@@ -156,10 +157,12 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         parameters: frozenset[int] = frozenset(),
         *,
         specialised: bool = False,
+        compares_operands: bool = False,
     ) -> None:
         """`parameters`: storages of the parameters of the original.
 
         `specialised`: the program may make tensors of numbers that it read from others.
+        `compares_operands`: sums over the operands become part of each operation's identity.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self.trace = Trace()
@@ -187,6 +190,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._weights: dict[int, list[str]] = {}
         self._origins = Origins(parameters)
         self._specialised = specialised
+        self._compares_operands = compares_operands
         for name, tensor in (weights or {}).items():
             if tensor.numel():
                 self._weights.setdefault(self._storage_number(tensor), []).append(name)
@@ -218,10 +222,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bound = list(bind_arguments(func, args, kwargs))
         shapes = {id(t): meta_of(t) for argument in bound for t in argument.tensors}
         before = {} if func.is_view else self._find_origins(bound)
+        sums: OperandSums = ()
+        if self._compares_operands and not func.is_view:
+            sums = self._origins.sum_operands(name_of(func), bound, before)
         result = func(*args, **kwargs)
         inputs = (tensor for argument in bound for tensor in argument.tensors)
         self.trace.effort += estimate_effort(func, inputs, args, kwargs, result)
-        self._record(func, bound, shapes, before, result)
+        self._record(func, bound, shapes, before, sums, result)
         return result
 
     def _find_origins(self, bound: list[BoundArgument]) -> dict[int, tuple[int, Origin]]:
@@ -315,6 +322,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         bound: list[BoundArgument],
         shapes: dict[int, TensorMeta],
         before: dict[int, tuple[int, Origin]],
+        sums: OperandSums,
         result: Any,
     ) -> None:
         name = name_of(func)
@@ -419,7 +427,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known_storages |= written_storages
         operation = identify_operation(name, bound, shapes, outputs)
         identity = self._origins.record(
-            name, bound, before, operation, list(map(self._storage_number, outputs)), random=random
+            name,
+            bound,
+            before,
+            operation,
+            list(map(self._storage_number, outputs)),
+            random=random,
+            sums=sums,
         )
         # A copy or a fill into a part of a tensor that depends on an input stays part of it.
         is_live = bool((reads | writes) - self._constant_storages) or random

@@ -8,7 +8,7 @@ Views and copies hand a hash on, so it does not matter how tensors are laid out.
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from runner.verify.gates.operation_identity import (
     BoundArgument,
     DispatchedOperation,
 )
+from runner.verify.runtime.operand_sums import OperandSum, OperandSums, may_stand_for, sum_operands
 
 Origin = frozenset[int]
 """Hashes of all that a tensor's values come from; a tensor that was written in parts has several.
@@ -32,8 +33,8 @@ A constant's only hash is that of its numbers.
 """
 _MOST_ELEMENTS = 4096
 """Number of elements of a constant that are compared; of a larger one, as many random ones."""
-_SMALL_NUMBER, _ROUNDING = 1e-4, 0.05
-"""Changes of a constant's element that are noticed: about 5e-6 of a number below 1e-4, else 5 %."""
+_SMALL_NUMBER, _ROUNDING = 1e-4, 0.5
+"""Changes of a constant that its hash shows: of an element by half; the sums show smaller ones."""
 _SYMMETRIC = {"add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"}
 """Operations whose operands may be swapped; those of `add` only without a factor."""
 _SWAPPED = {"ge", "gt"}
@@ -56,6 +57,14 @@ class Identity:
     """Hash of each operand's origin; None for one that an equal program may have from elsewhere."""
     is_symmetric: bool = False
     """Whether the operands may be swapped."""
+    sums: OperandSums = field(default=(), compare=False)
+
+    def has_operands_of(self, original: "Identity") -> bool:
+        """Return whether the operands may have the values of the original's, of the same code."""
+        if may_stand_for(self.sums, original.sums):
+            return True
+        swapped = (*self.sums[1::-1], *self.sums[2:])
+        return self.is_symmetric and may_stand_for(swapped, original.sums)
 
     def may_equal(self, other: "Identity") -> bool:
         """Return whether no operand is certainly another one; the operations are the same."""
@@ -82,6 +91,8 @@ class Origins:
         """`parameters`: their storages; the models of a comparison have them in the same memory."""
         self._parameters = parameters
         self._by_storage: dict[int, Origin] = {}
+        self._computed: set[int] = set()
+        """Storages into which an operation wrote what depends on an input or a parameter."""
         self._uncertain: set[int] = set()
         """Storages that come from one that was written part by part.
 
@@ -120,11 +131,12 @@ class Origins:
         outputs: list[int],
         *,
         random: bool,
+        sums: OperandSums = (),
     ) -> Identity:
         """Record where an operation's results come from; return its identity.
 
         `before`: number and origin of each argument by its id(), before the operation ran.
-        `outputs`: numbers of the results' storages.
+        `outputs`: numbers of the results' storages. `sums`: what `sum_operands` returned.
         """
         written = [t for a in bound if a.is_written and a.name != "out" for t in a.tensors]
         values = {argument.name: argument.value for argument in bound}
@@ -165,6 +177,7 @@ class Origins:
                 origin |= before[id(base)][1] if is_base_known else _find_one_value(base)
             if is_known or is_base_known:
                 self._by_storage[number] = origin
+                self._computed.add(number)
             elif name.removeprefix("new_").startswith("empty"):
                 self._by_storage[number] = frozenset()  # its numbers say nothing
             else:
@@ -180,6 +193,30 @@ class Origins:
             is_uncertain,
             tuple(operands),
             operation.name in _SYMMETRIC,
+            sums[1::-1] + sums[2:] if name.rstrip("_") in _SWAPPED else sums,
+        )
+
+    def sum_operands(
+        self, name: str, bound: list[BoundArgument], before: dict[int, tuple[int, Origin]]
+    ) -> OperandSums:
+        """Return the sums over an operation's operands before it runs.
+
+        None stands for an operand that an equal program may have from elsewhere.
+        """
+        if name in COPIES | FILLS | SCATTERS | CREATES:
+            return ()
+        read = [t for argument in bound if argument.name != "out" for t in argument.tensors]
+        known = [
+            t if before[id(t)][1] and before[id(t)][0] not in self._uncertain else None
+            for t in read
+        ]
+        numbers = [before[id(t)][0] for t in read]
+        sums = sum_operands(known, [number in self._computed for number in numbers])
+        return tuple(
+            OperandSum(entry.total, entry.tolerance, 0)  # a constant may be expanded
+            if entry and number not in self._by_storage
+            else entry
+            for entry, number in zip(sums, [*numbers, None], strict=True)
         )
 
 

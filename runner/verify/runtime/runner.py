@@ -72,8 +72,8 @@ class StandaloneCheck(Protocol):
     ) -> None:
         """Record which weights of a parent, None for the original, those of its children are."""
 
-    def watch_kernel_outputs(self, composed: nn.Module) -> AbstractContextManager[None]:
-        """Listen, in the body, to the outputs of kernels in the composed model."""
+    def watch_kernels(self, composed: nn.Module) -> AbstractContextManager[None]:
+        """Listen, in the body, to the calls of kernels in the composed model."""
 
     def judge_operation(self, file: str, model: nn.Module, events: list[Event]) -> None:
         """Judge the operations of a kernel that has run here by itself."""
@@ -204,7 +204,7 @@ class ForwardRunner:
         if self.standalone and trial == self.last_trial and not restore_generators:
             take_output = self.standalone.start_run(file, model, inputs)
         if self.standalone and trial == 0 and file == COMPOSITION_TEST:
-            listening = self.standalone.watch_kernel_outputs(model)
+            listening = self.standalone.watch_kernels(model)
         if restore_generators:
             restore_generators()
         else:
@@ -278,10 +278,17 @@ class ForwardRunner:
     def _trial_seed(self, trial: int) -> int:
         return self.options.seed + trial
 
-    def make_watch(self, model: nn.Module, parameters: frozenset[int] | None = None) -> Watch:
+    def make_watch(
+        self,
+        model: nn.Module,
+        parameters: frozenset[int] | None = None,
+        *,
+        compares_operands: bool = False,
+    ) -> Watch:
         """Return a watch for one forward of a model.
 
         `parameters`: storages of the original's parameters, if it is compared with another model.
+        `compares_operands`: whether the values of operands are compared, too.
         """
         values = (value for module in model.modules() for value in vars(module).values())
         dense = [tensor for tensor in tensors(list(values)) if tensor.layout is torch.strided]
@@ -290,8 +297,14 @@ class ForwardRunner:
         # forward computes may come to lie at its address.
         own = parameter_storages(plain_tensors(model) | weights)
         parameters = own if parameters is None else own & parameters
-        specialised = self.options.specialised
-        return Watch(self.directory, weights, dense, parameters, specialised=specialised)
+        return Watch(
+            self.directory,
+            weights,
+            dense,
+            parameters,
+            specialised=self.options.specialised,
+            compares_operands=compares_operands,
+        )
 
 
 class SharedInputs:

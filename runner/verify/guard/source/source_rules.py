@@ -349,6 +349,9 @@ class _Reading:
                 return True
             if isinstance(parent, ast.AnnAssign):
                 return child is parent.annotation
+            if isinstance(parent, ast.Assign):  # Tensor = torch.Tensor
+                is_top = isinstance(self._scopes.parents[parent], ast.Module)
+                return is_top and ast.unparse(parent.targets[0]) == "Tensor" and child is node
             if isinstance(parent, ast.Subscript):
                 return child is parent.slice
             child = parent
@@ -411,6 +414,9 @@ class _Reading:
             return len(call.args) == 1 and not call.keywords and self._is_compared(call)
         if name == "str":
             return all(map(self._counted.is_counted, call.args)) and not call.keywords
+        if name == "setattr" and len(call.args) == 3:
+            is_own = ast.unparse(call.args[0]) == "self" and isinstance(call.args[1], ast.JoinedStr)
+            return is_own and self._is_attribute_name(call.args[1])
         if name in {"getattr", "hasattr"} and len(call.args) > 1:
             return root_name(call.args[0]) == "self" and self._is_attribute_name(call.args[1])
         return False
@@ -604,6 +610,7 @@ def _find_replaced_method(cls: ast.ClassDef) -> str | None:
             continue  # A nested class is read on its own.
         if isinstance(node, ast.FunctionDef):
             is_reserved = hasattr(nn.Module, node.name) or node.name.startswith("__")
+            is_reserved &= node.name != "__call__" or bool(cls.bases)
             if is_reserved and (node.name not in _OWN_METHODS or _hides_errors(node)):
                 return node.name
         else:
