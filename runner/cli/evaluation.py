@@ -97,6 +97,7 @@ def evaluate(
     """
     from runner.errors import KdrunError, UsageError
     from runner.report.subject import find_subject
+    from runner.store.evaluation import EVALUATION_FILE
 
     settings = settings_from(flags, config)
     subject = find_subject(what, settings.output)
@@ -106,6 +107,8 @@ def evaluate(
         raise UsageError("no --solutions", hint="name a folder of solutions, or --template NAME")
     if write is not None and len(subject.decompositions) > 1:
         raise UsageError("--write: for one decomposition", hint="name its directory")
+    if write is not None:
+        _write_file(write, None)
     from runner.batch.machine import cores
     from runner.evaluate.requests import EvaluationRequest
     from runner.evaluate.runs import evaluate_all
@@ -141,8 +144,12 @@ def evaluate(
             raise UsageError(f"--only {names[0]}: no such solution", hint=f"there is {some}")
         raise UsageError(
             f"{solutions}: no solution for {what}",
-            hint="name a file as a component: `kdrun show DIR` lists them",
+            hint="name a file as a component: `kdrun show DIR --all` lists them",
         )
+    for request in requests:
+        if no_speed and _has_speeds(request.directory):
+            path = request.directory / EVALUATION_FILE
+            click.echo(f"but mind: {path} has speeds, and this one will have none", err=True)
     evaluations = []
     console = new_console()
 
@@ -151,9 +158,11 @@ def evaluate(
         if not as_json:
             show_evaluation(evaluation, console)
         if write is not None and text is not None:
-            write.parent.mkdir(parents=True, exist_ok=True)
-            write.write_text(text, encoding="utf-8")
+            _write_file(write, text)
             click.echo(f"wrote {write}", err=True)
+        elif write is not None:
+            wrong = "the model with the right solutions is not" if evaluation.model else "none is"
+            click.echo(f"did not write {write}: {wrong} right", err=True)
 
     failures: list[KdrunError] = []
 
@@ -179,6 +188,33 @@ def evaluate(
     return 0 if not failures and all(item.is_all_right for item in evaluations) else 1
 
 
+def _has_speeds(directory: Path) -> bool:
+    """Return whether a decomposition has an evaluation with speeds."""
+    from runner.errors import DecompositionError
+    from runner.store.evaluation import Evaluation
+
+    try:
+        earlier = Evaluation.read(directory)
+    except DecompositionError:
+        return False
+    return earlier is not None and earlier.is_measured
+
+
+def _write_file(path: Path, text: str | None) -> None:
+    """Write a file; without a text, check that it can be written, and leave it as it is."""
+    from runner.errors import unwritable_error
+
+    is_new = not path.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a" if text is None else "w", encoding="utf-8") as file:
+            file.write(text or "")
+        if text is None and is_new:
+            path.unlink()
+    except OSError as error:
+        raise unwritable_error(path, error, "--write") from error
+
+
 def _run_solver(
     subject: Any,
     command: str,
@@ -196,7 +232,7 @@ def _run_solver(
     from runner.batch.machine import cores
     from runner.evaluate.solver import SolverRun, choose_workloads, solve
 
-    chosen = select_decomposer(settings.model_copy(update={"decomposer": command}))
+    chosen = select_decomposer(settings.model_copy(update={"decomposer": command}), "--solver")
     assert chosen is not None
     for problem in subject.decompositions:
         run = SolverRun(

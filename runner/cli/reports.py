@@ -153,7 +153,7 @@ def report(
 @click.option(
     "--census",
     is_flag=True,
-    help="Count the kernels by package and family of their models, and how few are how much.",
+    help="Count the kernels by package and family of their models; tell how few do most work.",
 )
 @click.option(
     "--against",

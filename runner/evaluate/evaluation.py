@@ -125,6 +125,8 @@ class _Work:
     deadline: float
     """Time on the monotonic clock after which nothing more is measured in the model."""
     forward_s: float = 0.0
+    changes_in_training: bool = False
+    """Whether the original computes something else in training mode than in eval mode."""
     unmeasured: int = 0
     """Number of comparisons for which there was no time."""
     baseline_failures: list[str] = field(default_factory=list)
@@ -286,6 +288,7 @@ class _Work:
             self.deadline,
         )
         self.draws.clear()
+        self.changes_in_training = judge.changes_in_training
         self.announce("the original beside its parts")
         if self._has_time(2 * judge.measuring_s):
             judge.measure_control(right)
@@ -378,6 +381,12 @@ def _list_notes(
         count = f"{work.unmeasured} comparison{'s' if work.unmeasured > 1 else ''}"
         notes.append(
             f"{count} did not fit into --timeout {request.timeout_s:.0f}: raise it to measure them."
+        )
+    if work.changes_in_training:
+        notes.append(
+            "The model is judged in eval mode. In training mode, in which KernelBench's harness "
+            "runs it, the original computes something else (dropout, batch norm): for that, "
+            "decompose it with --mode train."
         )
     try:
         result = ProblemResult.from_directory(directory)

@@ -141,9 +141,9 @@ def _judge_tensor(
             for a, x in zip(pieces_of(actual), pieces_of(exact), strict=True)
         )
         extent = f"{count} of {eager.numel() * (2 if eager.is_complex() else 1)} elements"
-        own = f", the component's own error is {errors.eager_tolerances:.3g}"
-        size = f"{errors.max_diff:.3g} ({errors.tolerances:.3g} tolerances{own})"
-        reason = f"{name} differs by {size}, {extent}"
+        factors = _format_factor(errors.tolerances), _format_factor(errors.eager_tolerances)
+        size = f"{factors[0]} times the tolerance, the component itself by {factors[1]} times"
+        reason = f"{name} differs by {errors.max_diff:.3g} ({size}), in {extent}"
     drift = errors.max_diff / scale if scale else errors.max_diff
     return OutputError(errors.tolerances, errors.eager_tolerances, errors.max_diff, drift, reason)
 
@@ -224,6 +224,11 @@ def _has_same_pattern(first: torch.Tensor, second: torch.Tensor) -> bool:
         if not torch.equal(*numbers):
             return False
     return True
+
+
+def _format_factor(factor: float) -> str:
+    """Return a factor such as `0.0132` or `1,010`."""
+    return f"{factor:,.0f}" if 100 <= factor < 1e9 else f"{factor:.3g}"
 
 
 def allowed_tolerances(eager_tolerances: float) -> float:

@@ -92,6 +92,8 @@ class ModelJudge:
         """Seconds that one comparison of two models takes, as far as is known."""
         self.control_s: float | None = None
         """Seconds of the control's fastest forward: what else runs here makes others slower."""
+        self.changes_in_training = False
+        """Whether the original computes something else in training mode than in eval mode."""
         self._samples = [self._run_original(draw) for draw in draws]
         self._allowed = 1.0
 
@@ -106,6 +108,12 @@ class ModelJudge:
             exact = run_forward(wide, (widen(draw.inputs[0]), widen(draw.inputs[1])), draw.seed)
         except (RuntimeError, TypeError, ValueError):
             exact = None  # The model has float32 constants, or operators without float64.
+        if not self._training and not self.changes_in_training:
+            try:
+                trained = run_forward(draw.model.train(), copy_inputs(draw.inputs), draw.seed)
+                self.changes_in_training = not have_same_bits(eager, trained)
+            except (RuntimeError, TypeError, ValueError):  # A batch norm refuses a batch of one.
+                self.changes_in_training = True
         self.forward_s += time.perf_counter() - started
         return _Sample(
             draw.inputs, draw.weights, own_weights, draw.seed, eager, exact, inputs_after

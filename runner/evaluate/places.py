@@ -85,7 +85,7 @@ class Builder:
                 # A step that gives several children one weight names it as the whole child does.
                 raise DecompositionError(
                     f"{self.directory}: children that share weights cannot be taken apart: {error}",
-                    hint="write solutions for the children themselves, as `kdrun show` lists them",
+                    hint="write solutions for the children: `kdrun show --all` lists them",
                 ) from error
         else:
             model = build_component(self.load_component(root))

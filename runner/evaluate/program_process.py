@@ -132,9 +132,9 @@ class _Program:
         own.update(self._model.named_buffers(remove_duplicate=False))
         hint = "name them as in the component, or define convert_weights(state_dict)"
         if missing := [name for name in state if name not in own]:
-            raise KeyError(f"ModelNew has no weight {missing[0]}; {hint}")
+            raise ValueError(f"ModelNew has no weight {missing[0]}; {hint}")
         if missing := sorted(parameters - set(state)):
-            raise KeyError(f"the component has no weight {missing[0]}; {hint}")
+            raise ValueError(f"the component has no weight {missing[0]}; {hint}")
         with torch.no_grad():
             for name, tensor in state.items():
                 if own[name].shape != tensor.shape:

@@ -70,7 +70,7 @@ def find_component(tree: Tree, name: str) -> str:
         similar = difflib.get_close_matches(stem, paths, n=1, cutoff=0.3)
         raise UsageError(
             f"{name}: no component has this name",
-            hint=f"is it {similar[0]}?" if similar else "`kdrun show DIR` lists them",
+            hint=f"is it {similar[0]}?" if similar else "`kdrun show DIR --all` lists them",
         )
     return paths[stem]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.batch.child.child_process import Request, run_child
+from runner.batch.child.problem_logs import hide_credentials
 from runner.batch.decomposer import decomposer_process
 from runner.errors import KdrunError, UsageError
 from runner.evaluate.requests import EvaluationRequest, SolverFacts, SolverRequest
@@ -25,6 +26,8 @@ _COMMAND_SHARE = 0.8
 _BYTE_FLOPS = 5
 """Floating-point operations that take about as long as moving one byte."""
 _LARGEST_SOLUTION = 1 << 20
+_LONGEST_LINE = 200
+"""Characters of a command's last line in a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,13 @@ def _solve_component(
         command = decomposer_process.build_command(
             run.command, workplace, {"problem": copy, "output": solution, "brief": brief}
         )
-        outcome = decomposer_process.run_in_child(command, record, record / "log", share_s)
+        log = record / "log"
+        log.unlink(missing_ok=True)
+        outcome = decomposer_process.run_in_child(command, record, log, share_s)
         evaluation = _judge(run, solution, delivered, deadline - time.monotonic())
         finding = describe_finding(evaluation, number, outcome.how)
+        if evaluation is None and (last_line := _read_last_line(run, log)):
+            finding += f"; its last line: {last_line}"
         report(f"{name}: {finding}")
         history.append(finding)
         speed = evaluation.solutions[0].speed if evaluation else None
@@ -119,6 +126,15 @@ def _solve_component(
             shutil.copy(delivered / solution.name, run.solutions / solution.name)
         if not outcome.started or (speed is not None and speed.lowest > 1):
             break
+
+
+def _read_last_line(run: SolverRun, log: Path) -> str:
+    """Return the last line that the command printed, without credentials; empty if none."""
+    if not log.is_file():
+        return ""
+    hide_credentials(log, extra_names=run.command.pass_env)
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")[:_LONGEST_LINE]
 
 
 def _collect_values(run: SolverRun, component: str, folder: Path) -> list[str]:

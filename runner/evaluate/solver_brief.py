@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runner.evaluate.solutions import CLASS
-from runner.evaluate.table import format_milliseconds, format_speed
+from runner.evaluate.table import format_speed
 from runner.quantities import flops, pluralize, size
+from runner.report.units import seconds
 from runner.store.evaluation import Evaluation, SolutionEvaluation
 from runner.tree.document import Tree
 from runner.untrusted_files import read_text
@@ -94,8 +95,6 @@ def describe_solution(solution: SolutionEvaluation) -> str:
     """Return the verdict on a solution and its speed in one line."""
     if solution.speed is None:
         return f"{solution.judgement}: {solution.reason}" if solution.reason else "right"
-    times = [
-        format_milliseconds(seconds)
-        for seconds in (solution.speed.before_median_s, solution.speed.after_median_s)
-    ]
-    return f"right, {times[0]} before, {times[1]} after: {format_speed(solution.speed)}"
+    speed = solution.speed
+    times = f"{seconds(speed.before_median_s)} before, {seconds(speed.after_median_s)} after"
+    return f"right, {times}: {format_speed(speed, ' times as fast')}"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from runner.quantities import pluralize
+from runner.report.units import seconds
 from runner.store.evaluation import Evaluation, ModelComparison, SolutionEvaluation, Speed
 
 
@@ -46,12 +47,12 @@ def _cells(solution: SolutionEvaluation) -> list[str]:
     ]
 
 
-def format_speed(speed: Speed | None) -> str:
-    """Return a speed-up with its limits, such as `1.42 (1.38 to 1.47)`."""
+def format_speed(speed: Speed | None, unit: str = "") -> str:
+    """Return a speed-up with its unit and limits, such as `1.42 (1.38 to 1.47)`."""
     if speed is None:
         return "-"
     limits = f"{speed.lowest:.3g} to {speed.highest:.3g}"
-    return f"{speed.speedup:.3g} ({limits}{', noise' if speed.is_noise else ''})"
+    return f"{speed.speedup:.3g}{unit} ({limits}{', noise' if speed.is_noise else ''})"
 
 
 def _describe_model(evaluation: Evaluation) -> str:
@@ -65,18 +66,15 @@ def _describe_model(evaluation: Evaluation) -> str:
     speed = evaluation.model.speed
     if speed is not None:
         parts.append(
-            f"{format_milliseconds(speed.before_median_s)} before, "
-            f"{format_milliseconds(speed.after_median_s)} after: {format_speed(speed)}"
+            f"{seconds(speed.before_median_s)} before, {seconds(speed.after_median_s)} after: "
+            f"{format_speed(speed, ' times as fast')}"
         )
     if evaluation.model.parts is not None:
-        parts.append(f"the same without solutions: {format_speed(evaluation.model.parts)}")
+        unchanged = format_speed(evaluation.model.parts, " times as fast")
+        parts.append(f"the same without solutions: {unchanged}")
     if evaluation.model.compiled is not None:
-        parts.append(f"torch.compile of the original: {format_speed(evaluation.model.compiled)}")
+        compiled = format_speed(evaluation.model.compiled, " times as fast")
+        parts.append(f"torch.compile of the original: {compiled}")
     elif evaluation.model.compiled_failure is not None:
         parts.append(f"torch.compile of the original: {evaluation.model.compiled_failure}")
     return "; ".join(parts)
-
-
-def format_milliseconds(seconds: float) -> str:
-    """Return a time in milliseconds with three digits."""
-    return f"{1e3 * seconds:.3g} ms"

@@ -174,6 +174,11 @@ class Evaluation(Document):
         """Write it into a decomposition directory."""
         (directory / EVALUATION_FILE).write_text(self.to_json(), encoding="utf-8")
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether it holds any speed."""
+        return any(item.speed for item in self.solutions) or bool(self.model and self.model.speed)
+
     @classmethod
     def read(cls, directory: Path) -> "Evaluation | None":
         """Read a directory's evaluation; None if there is none.

@@ -58,6 +58,7 @@ def test_an_output_that_is_a_file_is_one_line(kdrun: Kdrun, arguments: list[str]
         (["submit", "--problem", SILU, "--output", "{place}/x"], "--output"),
         (["submit", "--problem", SILU, "--store", "{place}/x"], "--store"),
         (["report", "{made}", "--to", "{place}/x.html"], "--to"),
+        (["evaluate", "{made}", "--solutions", ".", "--write", "{place}/x.py"], "--write"),
         (["workloads", "{made}", "--export", "{place}/x"], "--export"),
         (["workloads", "{made}", "--parquet", "{place}/x"], "--parquet"),
     ],

@@ -153,6 +153,7 @@ def test_folded_weights_an_attention_of_pytorch_and_a_layer_are_right(
     assert [row.reason for row in evaluation.solutions] == [None] * 3
     assert [row.level for row in evaluation.solutions] == ["layer", "fusion", "kernel"]
     assert evaluation.is_all_right
+    assert any("decompose it with --mode train" in note for note in evaluation.notes)  # batch norm
 
 
 @pytest.mark.skipif(not HAS_COMPILER, reason=NO_COMPILER)

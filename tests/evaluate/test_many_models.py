@@ -8,8 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from solution_files import write_solutions
 
+from runner.cli import cli
 from runner.errors import KdrunError
 from runner.evaluate.evaluation import evaluate
 from runner.evaluate.requests import EvaluationRequest
@@ -17,6 +19,7 @@ from runner.evaluate.runs import evaluate_all
 from runner.report.page import render_page
 from runner.report.subject import find_subject
 from runner.store.evaluation import Evaluation
+from tests.report.evaluated_run import solution, speed, write_evaluation
 
 SOFTMAX = """
 class ModelNew(nn.Module):
@@ -56,6 +59,22 @@ def test_a_model_that_cannot_be_evaluated_does_not_end_the_others(
     assert packed is not None
     evaluated = json.loads(gzip.decompress(base64.b64decode(packed[1])))
     assert [row["name"] for row in evaluated[0]["solutions"]] == [names["softmax"]]
+
+
+@pytest.mark.long
+def test_nothing_is_written_without_a_right_solution_nor_lost_without_a_word(
+    decomposed: Path, names: dict[str, str], tmp_path: Path
+) -> None:
+    copy, target = tmp_path / "custom" / "heavy_tails", tmp_path / "fast.py"
+    shutil.copytree(decomposed, copy, ignore=shutil.ignore_patterns("evaluation.json"))
+    write_evaluation(copy, [solution(names["softmax"], "softmax", speed(1.2))], None)
+    folder = write_solutions(tmp_path / "mine", names, {"softmax": SOFTMAX.replace("-1", "0")})
+    arguments = ["evaluate", str(copy), "--solutions", str(folder), "--no-speed", "--write"]
+    done = CliRunner().invoke(cli, [*arguments, str(target)], standalone_mode=False)
+    assert done.return_value == 1
+    assert "evaluation.json has speeds, and this one will have none" in done.stderr
+    assert f"did not write {target}: none is right" in done.stderr
+    assert not target.exists()
 
 
 @pytest.mark.long

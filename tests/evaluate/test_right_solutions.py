@@ -101,6 +101,7 @@ def test_the_model_is_compared_with_each_solution_and_with_all(evaluation: Evalu
     assert [len(item.solutions) for item in evaluation.model.comparisons] == [1, 1, 1, 3]
     assert {item.judgement for item in evaluation.model.comparisons} == {"right"}
     assert evaluation.is_all_right
+    assert not any("--mode train" in note for note in evaluation.notes)
     assert evaluation.model.speed is not None
     assert evaluation.model.parts is not None
 

@@ -43,6 +43,26 @@ def test_a_solver_gets_its_findings_and_improves(
     assert "mul_" in (folder / f"{names['swiglu']}.py").read_text()
 
 
+@pytest.mark.long
+def test_the_finding_on_a_solver_that_writes_nothing_has_its_last_line(
+    decomposed: Path, tmp_path: Path
+) -> None:
+    agent = tmp_path / "agent.py"
+    agent.write_text("import sys\nprint('begun')\nsys.exit('no key: set KEY')\n")
+    command = f"{shlex.quote(sys.executable)} {agent}"
+    arguments = ["evaluate", str(decomposed), "--solutions", str(tmp_path / "mine")]
+    arguments += ["--solver", command, "--top", "1", "--rounds", "1"]
+    done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    wanted = "no solution was written; the command ended with exit code 1; its last line: no key"
+    assert wanted in done.stderr
+
+
+def test_a_solver_that_is_not_there_is_named_with_its_own_flag(decomposed: Path) -> None:
+    arguments = ["evaluate", str(decomposed), "--solutions", "mine", "--solver", "no-such-agent"]
+    error = CliRunner().invoke(cli, arguments, standalone_mode=False).exception
+    assert str(error) == "--solver: no-such-agent: not found; is it in PATH?"
+
+
 def test_workloads_are_chosen_by_their_share(decomposed: Path, names: dict[str, str]) -> None:
     tree = Tree.read(decomposed)
     (first, *_) = choose_workloads(tree, 3)

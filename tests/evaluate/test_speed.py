@@ -1,6 +1,14 @@
 """Speed-ups from pairs in several rounds: limits, noise."""
 
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
 from runner.evaluate.speed import summarize_pairs
+from runner.evaluate.table import show_evaluation
+from runner.store.evaluation import ModelComparison, ModelEvaluation
+from tests.report.evaluated_run import solution, speed, write_evaluation
 
 ROUNDS = [2, 2, 1, 1]
 
@@ -28,3 +36,14 @@ def test_a_difference_that_one_round_shows_is_noise() -> None:
 def test_a_difference_that_changes_its_sign_is_noise() -> None:
     speed = summarize_pairs([1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0], [1, 1, 1, 1], 1)
     assert speed.is_noise
+
+
+def test_the_table_says_which_way_a_speed_up_goes_and_long_times_in_seconds(tmp_path: Path) -> None:
+    slow = summarize_pairs([8.47] * 8, [5.14] * 8, [2, 2, 2, 2], 1)
+    right = ModelComparison(solutions=["relu"], judgement="right", drift=0.0)
+    model = ModelEvaluation(comparisons=[right], speed=slow)
+    evaluation = write_evaluation(tmp_path, [solution("relu", "relu", speed(2.0))], model)
+    console = Console(file=StringIO(), width=200)
+    show_evaluation(evaluation, console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "8.47 s before, 5.14 s after: 1.65 times as fast (1.65 to 1.65)" in text

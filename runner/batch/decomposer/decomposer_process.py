@@ -49,8 +49,8 @@ class CommandOutcome(Document):
     seconds: float = 0.0
 
 
-def select_decomposer(settings: Settings) -> Decomposer | None:
-    """Return the decomposer that the settings name, or None.
+def select_decomposer(settings: Settings, flag: str = "--decomposer") -> Decomposer | None:
+    """Return the decomposer that the settings name, or None; errors name `flag`.
 
     Raises:
         UsageError: the command, or a variable to pass on, is missing on this machine, where the
@@ -60,18 +60,18 @@ def select_decomposer(settings: Settings) -> Decomposer | None:
         if settings.decomposer_on_failure:
             raise UsageError("--decomposer-on-failure: no --decomposer", hint="name its command")
         return None
-    for flag, is_given in (
+    for other_flag, is_given in (
         ("--no-verify", not settings.verify),
         ("--unverified", settings.unverified),
     ):
         if is_given:
             raise UsageError(
-                f"{flag}: what a --decomposer writes is always verified", hint="leave one out"
+                f"{other_flag}: what a --decomposer writes is always verified", hint="leave one out"
             )
     if settings.address is None:
         program = shlex.split(settings.decomposer)[0]
         if "{" not in program and shutil.which(program, path=_search_path()) is None:
-            raise UsageError(f"--decomposer: {program}: not found", hint="is it in PATH?")
+            raise UsageError(f"{flag}: {program}: not found", hint="is it in PATH?")
         for name in settings.pass_env:
             if name not in os.environ:
                 raise UsageError(f"--pass-env {name}: no such variable here", hint="export it")
