@@ -9,8 +9,8 @@ Every line has `time`, `run` and `event`; a line about a problem also has `probl
 """
 
 import json
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -54,8 +54,9 @@ class EventLog:
             print(json.dumps(head | fields), file=self.stream, flush=True)
 
 
-def open_log(folder: Path) -> TextIO:
-    """Open a run's log for appending.
+@contextmanager
+def open_log(folder: Path) -> Iterator[TextIO]:
+    """Open a run's log for appending, and close it at the end.
 
     Raises:
         StoreError: the log cannot be written.
@@ -63,6 +64,11 @@ def open_log(folder: Path) -> TextIO:
     path = folder / LOG_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return path.open("a", encoding="utf-8")
+        log = path.open("a", encoding="utf-8")
     except OSError as error:
         raise unwritable_error(path, error, "--output") from error
+    try:
+        yield log
+    finally:
+        with suppress(OSError):  # Lines that a full disk did not take are written once more here.
+            log.close()

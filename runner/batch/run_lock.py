@@ -37,8 +37,11 @@ def hold_run_lock(folder: Path, run_id: str) -> Iterator[None]:
             ) from None
         except OSError:  # The file system has no locks.
             pass
-        os.truncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode())
+        try:
+            os.truncate(handle, 0)
+            os.write(handle, str(os.getpid()).encode())
+        except OSError as error:
+            raise unwritable_error(path, error, "--output") from error
         yield
     finally:
         os.close(handle)

@@ -10,7 +10,9 @@ import pytest
 from runner.batch.attempt import Attempt, decompose, run_task
 from runner.batch.child.answer import FailureCause, failure_cause
 from runner.batch.child.task import Task
+from runner.batch.event_log import EventLog, open_log
 from runner.batch.machine import GIB
+from runner.batch.run_lock import hold_run_lock
 from runner.errors import StoreError
 from runner.store.manifest_row import Row
 from runner.store.result import ProblemResult, RunOptions
@@ -89,6 +91,17 @@ def test_a_disk_that_others_filled_is_no_fault_of_the_problem(
     assert re.search(f"({told}){advice}$", str(record.reason))
     filling.unlink()
     assert decompose(made, tmp_path / "log").answer.status == "passed"
+
+
+def test_the_log_and_the_lock_of_a_run_hide_no_error_on_a_full_disk(disk: Path) -> None:
+    folder = disk / "run"
+    with open_log(folder) as log, (disk / "filling").open("wb", buffering=0) as file:
+        with suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        EventLog(log, "run").on_message("one line")
+    with pytest.raises(StoreError, match=r"No space left on device; free some"):
+        hold_run_lock(folder, "run").__enter__()
 
 
 def test_a_row_that_a_full_disk_does_not_take_is_one_line_and_those_before_stay(disk: Path) -> None:
