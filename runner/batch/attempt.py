@@ -37,6 +37,7 @@ from runner.statuses import Status
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
 from runner.store.runs import RunStore
+from runner.tree.document import TREE_FILE
 from runner.zoo import find_shared_modules, read_zoo_origin
 
 Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
@@ -106,8 +107,8 @@ def run_without_commit(
 def decompose(task: Task, log: Path) -> Attempt:
     """Build and verify the decomposition in a scratch directory, then move it into place.
 
-    If the task keeps an earlier result that passed, a broken problem's result is returned without
-    `artifact_prefix` and nothing is moved.
+    If the task keeps an earlier result that passed, the result of a broken problem, or of a
+    decomposer that delivered nothing, is returned without `artifact_prefix` and nothing is moved.
 
     Raises:
         StoreError: the output directory cannot be written to.
@@ -126,8 +127,10 @@ def decompose(task: Task, log: Path) -> Attempt:
         }
         if has_no_result[failure_cause(attempt.answer)]:
             return attempt
-        is_broken = attempt.answer.status == "error"
-        if task.keeps_passed and is_broken and _has_passed(task.directory):
+        is_empty = attempt.answer.status == "error" or (
+            attempt.decomposer is not None and not (task.build_directory / TREE_FILE).exists()
+        )
+        if task.keeps_passed and is_empty and _has_passed(task.directory):
             return attempt.model_copy(update={"result": _build_result(task, attempt, log)})
         return _commit(task, attempt, log)
 

@@ -89,8 +89,13 @@ def seed(number: int) -> None:
     """
     import torch
 
-    random.seed(number)
     torch.manual_seed(number)
+    seed_beside_torch(number)
+
+
+def seed_beside_torch(number: int) -> None:
+    """Seed Python's generator and numpy's."""
+    random.seed(number)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(number % 2**32)
 

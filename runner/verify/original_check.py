@@ -6,6 +6,7 @@ import torch
 
 from runner.errors import ProblemError
 from runner.problems import LoadedProblem, Problem, author_code, load_problem
+from runner.problems.loading import seed_beside_torch
 from runner.verify.gates.compare import COMPOSITION, compare
 from runner.verify.options import VerifyOptions
 from runner.verify.runtime.arithmetic import exact_arithmetic
@@ -23,8 +24,11 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
     The file is loaded anew. No code of a directory that somebody else wrote may have run in this
     process before: it could make any problem fail.
 
+    A third run has other random numbers from Python and numpy: a program that draws from these has
+    no operator that draws.
+
     Raises:
-        ProblemError: it fails, on the inputs that the message describes, or its second run gives
+        ProblemError: it fails, on the inputs that the message describes, or another run gives
             another result.
     """
     runner = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
@@ -40,9 +44,18 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
             )
             hint = "make it repeatable: nothing can be shown to be equal to it"
             raise ProblemError(problem.path, message, hint=hint)
+        with exact_arithmetic("cpu"):
+            third = _run_problem(loaded_problem, runner, trial, reseeded=True)
+        if reason := compare(first, third, COMPOSITION).reason:
+            message = f"forward() draws random numbers that torch's seed does not set: {reason}"
+            hint = "draw them with torch, not with Python's random or numpy.random"
+            raise ProblemError(problem.path, message, hint=hint)
 
 
-def _run_problem(loaded_problem: LoadedProblem, runner: ForwardRunner, trial: int) -> object:
+def _run_problem(
+    loaded_problem: LoadedProblem, runner: ForwardRunner, trial: int, *, reseeded: bool = False
+) -> object:
+    """Return the output of one run; `reseeded`: forward() meets other seeds beside torch's."""
     runner.seed(trial)
     model = loaded_problem.build().train(runner.options.mode == "train")
     runner.seed(trial)
@@ -50,6 +63,8 @@ def _run_problem(loaded_problem: LoadedProblem, runner: ForwardRunner, trial: in
     # The inputs are described first, since forward() may write into them.
     description = describe_inputs((args, kwargs))
     runner.seed(trial)
+    if reseeded:
+        seed_beside_torch(runner.options.seed + trial + 1)
     try:
         with author_code(loaded_problem.problem), torch.no_grad():
             return model(*args, **kwargs)

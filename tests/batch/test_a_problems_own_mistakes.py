@@ -108,6 +108,16 @@ def test_an_original_that_differs_from_itself_is_told_as_that(decomposed: Decomp
     assert said.endswith("make it repeatable: nothing can be shown to be equal to it")
 
 
+@pytest.mark.parametrize("generator", ["random.random()", "numpy.random.rand()"])
+def test_random_numbers_that_torch_does_not_draw_are_told_as_that(
+    decomposed: Decomposed, generator: str
+) -> None:
+    module = generator.partition(".")[0]
+    text = LOOKUP.replace("0, 100", "0, 10").replace("* scale", f"* {generator}")
+    said = decomposed("drawing", f"import {module}\n{text}")
+    assert said.startswith("error: forward() draws random numbers that torch's seed does not set: ")
+
+
 def test_a_file_beside_the_problem_is_not_imported(decomposed: Decomposed) -> None:
     assert decomposed("my_model", BESIDE) == (
         "error: imports blocks.py, which lies beside it (line 4); "

@@ -57,6 +57,7 @@ def take(place: Path, good: Path) -> Take:
         timeout_s: float = 100.0,
         on_failure: bool = False,
         pass_env: tuple[str, ...] = (),
+        keeps_passed: bool = False,
     ) -> Attempt:
         who = Decomposer(
             command=line or command(behaviour, good),
@@ -74,6 +75,7 @@ def take(place: Path, good: Path) -> Take:
             memory_bytes=1 << 30,
             most_memory_bytes=1 << 30,
             timeout_s=timeout_s,
+            keeps_passed=keeps_passed,
         )
         return decompose(task, place / "log")
 

@@ -99,6 +99,14 @@ def test_nothing_delivered_is_a_line(take: Take) -> None:
     assert result.reason is not None
     assert result.reason.startswith("the decomposer ended; nothing was delivered: ")
     assert result.stage == "decomposer"
+    assert "/" not in result.reason  # The command's directory is gone by now.
+
+
+def test_nothing_delivered_replaces_no_pass(take: Take, place: Path) -> None:
+    passed = done(take("improves", rounds=3))
+    attempt = take("does_nothing", keeps_passed=True)
+    assert (done(attempt).status, attempt.artifact_prefix) == ("failed", None)
+    assert ProblemResult.from_directory(place / "output/level2/conv_relu") == passed
 
 
 def test_how_a_command_failed_is_said(take: Take, place: Path) -> None:

@@ -57,8 +57,8 @@ class Task(Document):
     """Whether the caller stores values beside the files, which then can test themselves on these.
     """
     keeps_passed: bool = False
-    """Whether a result with status `error` (a broken problem file) leaves an earlier result that
-    passed in place."""
+    """Whether an earlier result that passed stays in place if this attempt makes nothing: the
+    problem file is broken, or the decomposer delivered nothing."""
     target: TaskTarget | None = None
     """Place in a store for the result; None if it stays in `directory`. Never sent to the child."""
 

@@ -49,7 +49,7 @@ def copy_delivery(output: Path, build_directory: Path, source: ProblemSource) ->
     build_directory.mkdir(parents=True)
     (build_directory / ORIGINAL).write_bytes(source.text)
     if output.is_symlink() or not output.is_dir():
-        return [f"nothing was delivered: there is no directory {output}"]
+        return ["nothing was delivered: the output is no directory"]
     if fault := find_excess(output):
         return [fault]
     faults, copied_files = [], 0
@@ -64,7 +64,7 @@ def copy_delivery(output: Path, build_directory: Path, source: ProblemSource) ->
             shutil.copyfile(path, build_directory / name)
             copied_files += 1
     if not copied_files:
-        return [f"nothing was delivered: {output} is empty", *faults]
+        return ["nothing was delivered: the output directory is empty", *faults]
     if not (output / ORIGINAL).exists():
         faults.append(f"{ORIGINAL}: is missing; copy the problem's file")
     mode = read_mode(build_directory) or "eval"
