@@ -9,7 +9,7 @@ from typing import Any
 from runner import __version__
 from runner.batch.plan import PlanItem, label, plan
 from runner.config import Settings
-from runner.errors import UsageError
+from runner.errors import StoreError, UsageError
 from runner.problems import Problem, find_labels
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
@@ -126,20 +126,39 @@ def send_results(
     return map_concurrently(send_item, items, MAX_CONCURRENT)
 
 
-def read_manifests(settings: Settings, run_id: str | None) -> tuple[str, list[Manifest]]:
+def read_manifests(
+    settings: Settings, run_id: str | None
+) -> tuple[str, list[Manifest], dict[str, str]]:
     """Return the place of runs, and the manifest of one run or of all.
 
-    The place is the store that the settings name, or else the output directory.
+    The place is the store that the settings name, or else the output directory. The last element
+    maps the ids of other runs to the reason why their manifests cannot be read.
 
     Raises:
-        StoreError: no such store, or no such run.
+        StoreError: no such store, no such run, or the manifest of `run_id` cannot be read.
     """
+    store: DirectoryStore | RunStore
     if settings.store is None:
-        output = DirectoryStore(settings.output)
-        names = [run_id] if run_id else output.run_ids()
-        return str(settings.output), [output.manifest(name) for name in names]
-    store = open_readable_store(settings)
-    return str(store), [store.manifest(run_id)] if run_id else store.manifests()
+        store, place = DirectoryStore(settings.output), str(settings.output)
+        read: Callable[[str], Manifest | None] = store.manifest
+    else:
+        store = open_readable_store(settings)
+        read, place = store.find_manifest, str(store)
+    if run_id is not None:
+        return place, [store.manifest(run_id)], {}
+    unreadable: dict[str, str] = {}
+
+    def read_or_note(name: str) -> Manifest | None:
+        try:
+            return read(name)
+        except StoreError as error:
+            unreadable[name] = str(error)
+            return None
+
+    manifests = [m for m in map_concurrently(read_or_note, store.run_ids()) if m is not None]
+    if settings.store is not None:  # An output directory lists its runs by time.
+        manifests.sort(key=lambda manifest: manifest.started)
+    return place, manifests, unreadable
 
 
 def status_command(settings: Settings, run_id: str) -> str:

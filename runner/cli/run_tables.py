@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -54,7 +55,9 @@ def print_run(
             warning = f"but mind: {row.label}: another writer was first: {'; '.join(row.differs)}"
             console.print(warning, soft_wrap=True)
     remaining = manifest.selected - len(manifest.rows)
-    if remaining:
+    if remaining and manifest.state_now() == "running":
+        console.print(f"\n{remaining} waiting or at work: the run goes on")
+    elif remaining:
         console.print(f"\n{remaining} not run; the same command again finishes them")
     console.print()
     for name, path in _find_paths(manifest, output, shared):
@@ -132,8 +135,8 @@ def _find_paths(
     return paths
 
 
-def runs_table(manifests: Sequence[Manifest]) -> Table:
-    """Return a table of runs with their states."""
+def runs_table(manifests: Sequence[Manifest], unreadable: Iterable[str] = ()) -> Table:
+    """Return a table of runs with their states; `unreadable`: ids of those without any."""
     counts = ("passed", "other", "left")
     shown = new_table(["run", "state", "started", "last update", *counts], counts)
     for manifest in manifests:
@@ -147,18 +150,29 @@ def runs_table(manifests: Sequence[Manifest]) -> Table:
             str(len(manifest.rows) - passed),
             str(manifest.selected - len(manifest.rows)),
         )
+    for run_id in unreadable:
+        shown.add_row(run_id, "unreadable")
     return shown
 
 
-def runs_json(manifests: Sequence[Manifest], statuses: Sequence[Status] = ()) -> str:
-    """Return manifests as JSON, with their current states; `statuses` selects rows."""
-    runs = []
+def runs_json(
+    manifests: Sequence[Manifest],
+    statuses: Sequence[Status] = (),
+    unreadable: Mapping[str, str] | None = None,
+) -> str:
+    """Return manifests as JSON, with their current states; `statuses` selects rows.
+
+    `unreadable`: why other runs' manifests cannot be read, by run id.
+    """
+    runs: list[dict[str, Any]] = []
     for manifest in manifests:
         if statuses:
             rows = [row for row in manifest.rows if row.status in statuses]
             manifest = manifest.model_copy(update={"rows": rows})
         document = manifest.model_dump(mode="json", exclude_none=True)
         runs.append(document | {"state": manifest.state_now()})
+    for run_id, reason in (unreadable or {}).items():
+        runs.append({"run_id": run_id, "state": "unreadable", "reason": reason})
     return json.dumps({"runs": runs}, indent=1)
 
 

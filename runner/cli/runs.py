@@ -76,13 +76,15 @@ def status(run: str | None, statuses: Any, config: Path | None, as_json: bool, *
     if statuses and run is None:
         raise click.UsageError(f"--status {statuses[0]}: of which run? Name a RUN, too.")
     settings = settings_from(flags, config)
-    location, manifests = stored_results.read_manifests(settings, run)
+    location, manifests, unreadable = stored_results.read_manifests(settings, run)
     if as_json:
-        click.echo(run_tables.runs_json(manifests, statuses))
-    elif not manifests:
+        click.echo(run_tables.runs_json(manifests, statuses, unreadable))
+    elif not manifests and not unreadable:
         click.echo(f"no runs in {location}")
     elif run is None:
-        new_console().print(run_tables.runs_table(manifests))
+        new_console().print(run_tables.runs_table(manifests, unreadable))
+        for reason in unreadable.values():
+            click.echo(f"but mind: {reason}", err=True)
     else:
         _show_run(manifests[0], location, statuses, settings)
     return 0

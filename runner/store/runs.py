@@ -257,13 +257,6 @@ class RunStore:
         """Return the ids of all runs, sorted by name."""
         return sorted(self.objects.folders(""))
 
-    def manifests(self) -> list[Manifest]:
-        """Return the manifests of all runs, oldest first."""
-        manifests = map_concurrently(self.find_manifest, self.run_ids())
-        return sorted(
-            (manifest for manifest in manifests if manifest), key=lambda manifest: manifest.started
-        )
-
     def _manifest(self, key: str, blob: Blob) -> Manifest:
         try:
             manifest = Manifest.model_validate_json(blob.data)

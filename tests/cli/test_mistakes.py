@@ -132,6 +132,28 @@ def test_a_run_names_its_problems_failed_ones_first_and_says_how_to_list_the_res
 
 
 @pytest.mark.usefixtures("run")
+def test_a_manifest_that_is_broken_hides_no_other_run(kdrun: Kdrun) -> None:
+    shutil.copytree("output/runs/one", "output/runs/two")
+    Path("output/runs/two/manifest.json").write_text("{")
+    listed = kdrun("status")
+    assert [line.split()[:2] for line in listed.out.splitlines()[-2:]] == [
+        ["one", "finished"],
+        ["two", "unreadable"],
+    ]
+    why = "output/runs/two/manifest.json: not a readable manifest; submit it again"
+    assert (listed.code, listed.err) == (0, f"but mind: {why}\n")
+    document = json.loads(kdrun("status", "--json").out)
+    assert document["runs"][1] == {"run_id": "two", "state": "unreadable", "reason": why}
+    assert kdrun("status", "two").code == 2
+
+
+def test_a_run_at_work_is_not_told_as_stopped(kdrun: Kdrun) -> None:
+    done = manifest(row("level1/relu"), state="running", finished=None, selected=3)
+    DirectoryStore(Path("output")).write_manifest(done)
+    assert "2 waiting or at work: the run goes on" in kdrun("status", "one").out
+
+
+@pytest.mark.usefixtures("run")
 def test_problems_are_chosen_by_how_they_ended(kdrun: Kdrun) -> None:
     chosen = kdrun("status", "one", "--status", "timeout", "--status", "crashed")
     assert chosen.out == "timeout    level2/late: not finished after 8 s\n"

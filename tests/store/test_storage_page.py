@@ -56,7 +56,7 @@ def test_the_policy_allows_what_kdrun_asks_for_and_nothing_else(
 
     asked.clear()
     bucket.check_layout()
-    (run,) = bucket.manifests()
+    (run,) = map(bucket.manifest, bucket.run_ids())
     assert all(
         each.is_present for each in pull(bucket, run, tmp_path / "to", lambda _: True, print)
     )

@@ -297,7 +297,7 @@ def test_runs_are_listed_oldest_first(store: RunStore) -> None:
     save(store, manifest(run_id="b"))
     save(store, manifest(run_id="a"))
     assert store.run_ids() == ["a", "b"]
-    assert {each.run_id for each in store.manifests()} == {"a", "b"}
+    assert {store.manifest(name).run_id for name in store.run_ids()} == {"a", "b"}
 
 
 def test_a_run_that_is_not_there_is_named_with_those_that_are(store: RunStore) -> None:
