@@ -43,7 +43,7 @@ def show_workloads(
             size(row.bytes),
             f"{row.intensity:.1f}",
         ]
-        table.add_row(*cells, *([_time(row)] if timed else []), *_shares(row))
+        table.add_row(*cells, *([_time(row)] if timed else []), *_shares(row, timed=timed))
     console.print(table)
     if len(chosen) > shown:
         console.print(f"... and {len(chosen) - shown} more; --first, --json and --parquet have all")
@@ -123,5 +123,7 @@ def _time(row: CatalogueWorkload) -> str:
     return seconds(row.timing.median_s) + far
 
 
-def _shares(row: CatalogueWorkload) -> tuple[str, str]:
+def _shares(row: CatalogueWorkload, *, timed: bool) -> tuple[str, str]:
+    if timed and row.timing is None:
+        return "-", "-"
     return f"{100 * row.share:.1f}%", f"{100 * row.cumulative:.1f}%"

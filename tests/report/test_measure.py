@@ -3,15 +3,18 @@
 import json
 import shutil
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from runner.cli import cli, reports
 from runner.errors import StoreError
 from runner.report import stopwatch
-from runner.report.catalogue import Roofs, choose_workloads, collect_workloads
+from runner.report.catalogue import Roofs, Timing, add_times, choose_workloads, collect_workloads
+from runner.report.catalogue_text import show_workloads
 from runner.report.measure import measure
 from runner.report.measurements import (
     MeasuredWorkload,
@@ -103,6 +106,19 @@ def test_a_workload_that_fails_or_does_not_fit_has_a_reason_and_no_time(output: 
     assert "GiB, there are" in str(said[huge.name])
     assert done.notes[0] == f"Only 2 of {len(rows)} workloads were measured."
     assert done.time_s == 0
+
+
+def test_a_workload_without_a_time_has_no_share_of_the_time(output: Path) -> None:
+    catalogue = collect_workloads(find_subject(str(output / "level3/mlp"), output))
+    timing = Timing(median_s=1e-3, fastest_s=1e-3, slowest_s=1e-3, runs=1, outliers=0)
+    first, *others = catalogue.workloads
+    rows = [first.model_copy(update={"timing": timing}), *others]
+    timed = add_times(catalogue, rows, "cpu", Roofs(flops_per_s={}, bytes_per_s=1.0))
+    console = Console(file=StringIO(), width=400)
+    show_workloads(timed, timed.workloads, 2, console)
+    (one, two) = console.file.getvalue().splitlines()[2:4]  # type: ignore[attr-defined]
+    assert one.split()[-2:] == ["100.0%", "100.0%"]
+    assert two.split()[-2:] == ["-", "-"]
 
 
 def test_the_component_files_are_not_changed_by_measuring(made: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from runner.batch import local_execution
 from runner.batch.child.child_process import close_fork_server
 from runner.cli import cli
 from runner.config import Settings
+from runner.report.measurements import read_measurements
 from runner.report.page import write_page
 from runner.report.subject import find_subject
 from runner.store.manifest_row import Row
@@ -83,6 +84,31 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.exit_code == 0, done.output
     write_page(find_subject(RUN, settings.output), settings.output / "report.html")
     return settings.output
+
+
+def test_tied_weights_count_once_and_a_kernel_without_a_time_has_a_dash(
+    visit: Any, tmp_path: Path
+) -> None:
+    tied = STACK.replace("self.head = nn.Linear(16, 3)", "self.head = self.layers[0].linear")
+    (tmp_path / "tied.py").write_text(tied)
+    settings = Settings(output=tmp_path / "output", trials=1)
+    directory = local_execution.decompose(tmp_path / "tied.py", settings).directory
+    close_fork_server()
+    assert CliRunner().invoke(cli, ["workloads", str(directory), "--measure"]).exit_code == 0
+    kept = read_measurements(directory)
+    assert kept is not None
+    some = kept.model_copy(update={"workloads": kept.workloads[:1]})
+    (directory / "measurements.json").write_text(some.to_json())
+    write_page(find_subject(str(directory), settings.output), tmp_path / "page.html")
+    page = visit("#/p/custom/tied", file=tmp_path / "page.html")
+    page.wait_for_selector(".facts")
+    facts = page.locator(".fact")
+    assert facts.filter(has_text="parameters").locator("dd").inner_text() == f"{5 * 272:,}"
+    page.goto(f"file://{tmp_path / 'page.html'}#/workloads")
+    page.wait_for_selector("td")
+    shares = [row.locator("td").all_inner_texts()[-2:] for row in page.locator("tbody tr").all()]
+    assert any("100.0%" in texts for texts in shares)
+    assert any("-" in texts for texts in shares)
 
 
 @pytest.fixture

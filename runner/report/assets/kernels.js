@@ -42,10 +42,10 @@ function kernelsSection(problem, label) {
   const kernels = uniqueKernels(problem);
   const total = workOf(problem, "root");
   const measured = total.time > 0;
-  const part = (key) => (k) => (total[key] ? (k[key] || 0) * k.instances / total[key] : 0);
+  const part = (key) => (k) => (k[key] === null ? null : total[key] ? k[key] * k.instances / total[key] : 0);
   const share = (key, name, wide) => {
     const most = Math.max(1e-12, ...kernels.map(part(key)));
-    return { name, right: true, wide, value: part(key), cell: (k) => barred(percent(part(key)(k)), part(key)(k) / most) };
+    return { name, right: true, wide, value: part(key), cell: (k) => (part(key)(k) === null ? "-" : barred(percent(part(key)(k)), part(key)(k) / most)) };
   };
   const columns = [
     { name: "kernel", value: (k) => k.name, cell: (k) => h("a", { href: problemLink(label, k.id) }, breakable(k.name)) },

@@ -36,7 +36,9 @@ function verdict(row, gates) {
 function factsOf(row, data) {
   const { about, nodes } = data;
   const count = (dims) => dims.reduce((product, n) => product * n, 1);
-  const parameters = Object.values(nodes.root.weight_shapes || {}).reduce((sum, dims) => sum + count(dims), 0);
+  const names = nodes.root.weight_map || {};
+  const weights = new Map(Object.entries(nodes.root.weight_shapes || {}).map(([name, dims]) => [names[name] || name, dims])); // tied weights once
+  const parameters = [...weights.values()].reduce((sum, dims) => sum + count(dims), 0);
   const work = workOf(data, "root");
   const kernels = uniqueKernels(data);
   const top = heaviest(kernels);

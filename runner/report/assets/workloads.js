@@ -6,11 +6,11 @@ async function workloads() {
   const all = await unpack("workloads");
   if (!all.listed.length) return h("div", {}, h("h1", {}, "Workloads"), h("p.note", {}, "There is no decomposition here whose kernels can be listed."));
   const measured = all.totals.time > 0;
-  const part = (key, w) => (all.totals[key] ? (key === "time" ? (w.time ? w.time[0] : 0) : w[key]) * w.instances / all.totals[key] : 0);
+  const part = (key, w) => (key === "time" && !w.time ? null : all.totals[key] ? (key === "time" ? w.time[0] : w[key]) * w.instances / all.totals[key] : 0);
   const largest = (key) => all.listed.reduce((most, w) => Math.max(most, part(key, w)), 1e-12);
   const share = (key, name, wide) => {
     const most = largest(key);
-    return { name, about: `Share of all instances' ${key === "flops" ? "FLOPs" : key}`, right: true, wide, value: (w) => part(key, w), cell: (w) => barred(percent(part(key, w)), part(key, w) / most) };
+    return { name, about: `Share of all instances' ${key === "flops" ? "FLOPs" : key}`, right: true, wide, value: (w) => part(key, w), cell: (w) => (part(key, w) === null ? "-" : barred(percent(part(key, w)), part(key, w) / most)) };
   };
   const solutionOf = await solutionsByWorkload(all);
   const columns = [
