@@ -700,6 +700,12 @@ ODD: dict[str, dict[str, str]] = {
         "init": "self.body = torch.jit.script(nn.Sequential(nn.Linear(16, 8), nn.ReLU()))",
         "forward": "return self.body(x).tanh()",
     },
+    "variables with names that mean something to torch": {
+        "init": "self.fc = nn.Linear(16, 16)",
+        "forward": "grad = (x * x + self.fc(x) ** 2).sqrt().clamp(max=2.0) * 0.5\n"
+        "numpy = self.fc(grad).relu() + grad.abs() * x.abs()\n"
+        "storage = torch.relu(self.fc(numpy)) + grad\nreturn storage",
+    },
     "a state that forward resets, updates and returns": {
         "init": "self.fc = nn.Linear(16, 16)\n"
         "self.register_buffer('voltage', torch.zeros(4, 16))\n"
@@ -763,6 +769,7 @@ STRANGERS = (
     "steps between times of a table",
     "a configuration that does not tell all its fields",
     "a constant of the file on two devices",
+    "variables with names that mean something to torch",
 )
 """Programs whose directories are judged as strangers' too."""
 assert {*STRANGERS} <= ODD.keys()

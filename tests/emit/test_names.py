@@ -7,7 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from models import NO_INIT
+from torch import nn
+
+from runner.emit.code.module_attributes import ModuleAttributes
+from runner.graph.ir import Graph
+from runner.tree.interface import Program
+from runner.verify.guard.source.source_rules import step_parent_fault
 
 Emitted = Callable[..., Path]
 
@@ -207,3 +214,27 @@ class Model(nn.Module):
     assert all(names != ["result_of_a_block"] for names in kernels(directory).values())
     tree = json.loads((directory / "decomposition_tree.json").read_text())
     assert {"result_of_a_block"} <= {edge["tensor_name"] for edge in tree["data_flow"]}
+
+
+PARENT = """
+from torch import nn
+
+from children.relu import Model as Relu
+
+
+class RefactoredModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.{0} = Relu()
+
+    def forward(self, x):
+        return self.{0}(x)
+"""
+
+
+def test_a_part_is_called_like_nothing_that_a_tensor_or_a_module_has() -> None:
+    program = Program(Graph("Model", "fake", "eval", (), {}, (), {}, ()), ())
+    names = {*dir(torch.Tensor), *dir(nn.Module()), *dir(str), *dir(torch)}
+    for name in sorted(name for name in names if not name.startswith("_")):
+        attribute = ModuleAttributes(program, (), "").reserve_name(name)
+        assert step_parent_fault(ast.parse(PARENT.format(attribute))) is None

@@ -19,10 +19,23 @@ from runner.tree.interface import Program
 LONGEST_PARAMETER_RECIPE = 4
 SHORTEST_RUN = 3
 """Fewest equal modules in a row that a list writes as one repetition."""
-# Methods of nn.Module that people call, so that no attribute may hide them.
-_MODULE_METHODS = {
-    "train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half", "float",
-}  # fmt: skip
+_TAKEN_NAMES = {
+    *("train", "eval", "to", "children", "modules", "parameters", "buffers", "apply", "half"),
+    *("float", "double", "bfloat16", "type", "cpu", "cuda", "xpu", "ipu", "mps", "mtia"),
+    *("add_module", "backward", "extra_repr", "share_memory", "state_dict", "load_state_dict"),
+    *("to_empty", "zero_grad", "requires_grad", "grad", "grad_fn", "grad_dtype", "retain_grad"),
+    *("retains_grad", "layout", "names", "stride", "seed", "manual_seed", "initial_seed"),
+    *("numpy", "storage", "untyped_storage", "storage_type", "storage_offset", "data_ptr"),
+    *("const_data_ptr", "element_size", "itemsize", "nbytes", "dim_order", "pin_memory"),
+    *("record_stream", "resize", "set_", "map_", "as_subclass", "from_file", "output_nr"),
+    *("reinforce", "volatile", "hash_tensor", "to_mkldnn", "module_load", "dump_patches"),
+    *("call_super_init", "encode", "translate", "maketrans", "format_map"),
+}
+"""Names of modules and tensors that mean something else than a child or a weight.
+
+Readers, and judges of a file's source, would take `self.grad(x)` for a gradient.
+"""
+_TAKEN_PREFIXES = ("is_", "register_", "named_", "get_", "set_", "float8_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +68,7 @@ class ModuleAttributes:
         self.weights: list[Weight] = []
         self.init_lines: list[str] = []
         """Statements of `__init__`."""
-        self.names: set[str] = set(RESERVED) | _MODULE_METHODS
+        self.names: set[str] = set(RESERVED)
         """Attribute names that are not free."""
         self._recipe_writer = RecipeWriter(set())
         self._modules: dict[object, str] = {}
@@ -188,7 +201,10 @@ class ModuleAttributes:
 
     def reserve_name(self, preferred: str) -> str:
         """Return a free attribute name and reserve it."""
-        name = make_unique(identifier(preferred), self.names)
+        name = identifier(preferred)
+        if name in _TAKEN_NAMES or name.startswith(_TAKEN_PREFIXES):
+            name += "_part"
+        name = make_unique(name, self.names)
         self.names.add(name)
         return name
 
