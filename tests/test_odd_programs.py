@@ -700,6 +700,18 @@ ODD: dict[str, dict[str, str]] = {
         "init": "self.body = torch.jit.script(nn.Sequential(nn.Linear(16, 8), nn.ReLU()))",
         "forward": "return self.body(x).tanh()",
     },
+    "two modules of one class in one line": {
+        "before": "class Encoding(nn.Module):\n"
+        "    def __init__(self, count):\n        super().__init__()\n"
+        "        self.register_buffer('frequencies', 2.0 ** torch.arange(count))\n"
+        "    def forward(self, x):\n"
+        "        angles = x[..., None, :] * self.frequencies[:, None]\n"
+        "        return torch.cat([x, angles.sin().flatten(-2), angles.cos().flatten(-2)], -1)\n",
+        "init": "self.near, self.far = Encoding(6), Encoding(4)\nself.fc = nn.Linear(22, 16)",
+        "forward": "for _ in range(2):\n"
+        "    x = x + self.fc(torch.cat([self.near(x[:, :1]), self.far(x[:, 1:2])], -1))\n"
+        "return x",
+    },
     "variables with names that mean something to torch": {
         "init": "self.fc = nn.Linear(16, 16)",
         "forward": "grad = (x * x + self.fc(x) ** 2).sqrt().clamp(max=2.0) * 0.5\n"
@@ -770,6 +782,7 @@ STRANGERS = (
     "a configuration that does not tell all its fields",
     "a constant of the file on two devices",
     "variables with names that mean something to torch",
+    "two modules of one class in one line",
 )
 """Programs whose directories are judged as strangers' too."""
 assert {*STRANGERS} <= ODD.keys()
