@@ -35,6 +35,8 @@ class Findings:
         self.warnings: list[str] = []
         self.advice: list[str] = []
         self.not_examined: list[str] = []
+        self.constant_kernels: set[str] = set()
+        """Kernels that gave one number throughout on their own inputs."""
         self.seconds: dict[str, float] = {}
         self.composition: Difference | None = None
         """Difference of the composed model from the original over all trials."""
@@ -154,6 +156,7 @@ class Findings:
             warnings=self.warnings,
             advice=self.advice,
             not_examined=self.not_examined,
+            constant_kernels=frozenset(self.constant_kernels),
             power=self.power,
             coverage=self.coverage,
             seconds=self.seconds,

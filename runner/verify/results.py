@@ -212,6 +212,8 @@ class Verification(_ResultDocument):
     The cost is counted from sizes: the phrases do not depend on how busy a machine is, and are the
     same on machines of one kind.
     """
+    constant_kernels: frozenset[str] = Field(default=frozenset(), exclude=True)
+    """Kernels that gave one number throughout on their own inputs; in no document."""
     power: Power | None = None
     """Every wrong kernel that was tried; present only with the gate of that name."""
     coverage: list[Coverage] = Field(default_factory=list)

@@ -56,3 +56,41 @@ def test_a_file_draws_numbers_that_it_can_take(tmp_path: Path, name: str) -> Non
     module = runpy.run_path(str(component))
     torch.manual_seed(5)
     assert module["Model"]()(*module["get_inputs"]()).isfinite().all(), component.read_text()
+
+
+DULL = """\
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.tanh(self.fc(x)), x[:, :4] * 0.0
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_kernel_that_gave_one_number_draws_others_if_the_model_gives_others(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "level3").mkdir()
+    file = tmp_path / "level3" / "dull.py"
+    file.write_text(DULL, encoding="utf-8")
+    problem = read_problem(file)
+    decompose(problem, out := tmp_path / "out")
+    tanh, zero = (next(out.glob(f"level_0_kernel/{name}*.py")) for name in ("tanh", "mul"))
+    files = [str(path.relative_to(out)) for path in (tanh, zero)]
+    texts = [path.read_text() for path in (tanh, zero)]
+    assert not rewrite_inputs(problem, capture_graph(problem), out, [], files[1:])
+    assert [path.read_text() for path in (tanh, zero)] == texts
+    assert rewrite_inputs(problem, capture_graph(problem), out, [], files)
+    assert "uniform_" in tanh.read_text()
+    assert zero.read_text() == texts[1]

@@ -140,3 +140,22 @@ def test_floats_that_are_cast_to_indices_are_rows_of_their_table(decomposed: Dec
     (file,) = (directory / "level_1_fusion").glob("lookup*.py")
     (column,) = runpy.run_path(str(file))["get_inputs"]()
     assert column.unique().tolist() == [0, 1, 2, 3, 4], file.read_text()
+
+
+CUT: dict[str, str] = {
+    "both bounds": "(y * 0.1 + 60).clamp(0.8, 1.2)",
+    "a lower bound": "(y * 0.1 - 60).clamp(min=1)",
+    "an upper bound": "(y * 0.1 + 60).clamp_max(1.0)",
+    "a relu": "F.relu(y * 0.1 - 60)",
+    "numbers that are estimated to be zeros": "(y * 0.1 - 60).relu().erfinv() * 2",
+}
+
+
+@pytest.mark.parametrize("what", CUT)
+def test_a_kernel_sees_both_sides_of_its_bounds(decomposed: Decomposed, what: str) -> None:
+    source = MODEL.replace("torch.special.erfcx(z)", "z").format(value=CUT[what])
+    directory = decomposed(source + NO_INIT)
+    for file in (directory / "level_0_kernel").glob("*.py"):
+        torch.manual_seed(0)
+        module = runpy.run_path(str(file))
+        assert len(module["Model"]()(*module["get_inputs"]()).unique()) > 3, file.read_text()

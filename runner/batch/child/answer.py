@@ -82,6 +82,8 @@ class VerdictAnswer(_AnswerDocument):
     """Full verdicts as JSON; present only in the answer to `verify`."""
     given_bad_inputs: frozenset[str] = frozenset()
     """Component files whose own random inputs gave NaN or raised, if nothing else failed."""
+    constant_kernels: frozenset[str] = frozenset()
+    """Kernel files whose own random inputs gave one number throughout."""
 
     @model_validator(mode="after")
     def check_reason(self) -> Self:

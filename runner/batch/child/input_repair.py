@@ -1,15 +1,15 @@
-"""Finds random inputs on which a component gives finite output, where its usual ones give NaN.
+"""Finds random inputs on which a component gives telling output, where its usual ones do not.
 
 A kernel that takes the logarithm of `1 - exp(x)` needs negative numbers, one that factorises a
-matrix needs positive eigenvalues. In general the program does not state such needs. So the composed
-model runs once on the problem's own inputs, and kinds of numbers derived from the values that reach
-each kernel are tried in turn.
+matrix needs positive eigenvalues; numbers that all lie above the bound of a clamp test nothing. In
+general the program does not state such needs. So the composed model runs once on the problem's own
+inputs, and kinds of numbers derived from the values that reach each kernel are tried in turn.
 """
 
 import runpy
 import shutil
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -22,9 +22,12 @@ from runner.emit.inputs.input_drawing import ObservedNumbers, SafeNumbers
 from runner.graph.ir import Graph
 from runner.graph.recognition.recognize import recognize
 from runner.problems import Problem, seed
+from runner.tree.document import LEVEL_FOLDER
 from runner.tree.interface import Program
 from runner.tree.part import Part, schedule
 from runner.tree.partition import partition
+from runner.tree.workload import workloads
+from runner.verify.gates.health import constant_output
 from runner.verify.runtime.output_leaves import all_finite, tensors
 
 _DIGITS = 4
@@ -35,18 +38,24 @@ def rewrite_inputs(
     graph: Graph,
     directory: Path,
     bad_files: Iterable[str],
+    constant_kernels: Collection[str] = (),
     *,
     keeps_values: bool = False,
-) -> None:
-    """Write a decomposition again; each of `bad_files` draws the first kind of number that works.
+) -> bool:
+    """Write a decomposition again; its bad files draw the first kind of number that works.
 
-    The earlier content of `directory` is removed.
+    Bad are `bad_files`, and those of `constant_kernels` whose output in the model is not constant.
+    If there is none, nothing is written, and False is returned. The earlier content of `directory`
+    is removed.
     """
-    observed = _observe_kernel_inputs(problem, graph, directory)
+    observed, varying_kernels = _observe_kernels(problem, graph, directory)
+    dull_files = varying_kernels.intersection(constant_kernels)
+    chosen_kinds: dict[str, SafeNumbers] = {}
+    remaining_files = {*bad_files} | dull_files
+    if not remaining_files:
+        return False
     shutil.rmtree(directory)
     directory.mkdir()  # The log is copied there even if the second decomposition fails.
-    chosen_kinds: dict[str, SafeNumbers] = {}
-    remaining_files = set(bad_files)
     for kind in get_args(SafeNumbers):
         write_decomposition(
             problem,
@@ -56,11 +65,15 @@ def rewrite_inputs(
             observed,
             keeps_values=keeps_values,
         )
-        finite_files = {file for file in remaining_files if _gives_finite_output(directory / file)}
-        chosen_kinds |= dict.fromkeys(finite_files, kind)
-        remaining_files -= finite_files
+        good_files = {
+            file
+            for file in remaining_files
+            if _gives_telling_output(directory / file, may_be_constant=file not in dull_files)
+        }
+        chosen_kinds |= dict.fromkeys(good_files, kind)
+        remaining_files -= good_files
         if not remaining_files:
-            return
+            return True
     write_decomposition(
         problem,
         graph,
@@ -69,9 +82,10 @@ def rewrite_inputs(
         observed,
         keeps_values=keeps_values,
     )
+    return True
 
 
-def _gives_finite_output(file: Path) -> bool:
+def _gives_telling_output(file: Path, *, may_be_constant: bool) -> bool:
     """Whether a component file runs on the inputs that it draws and gives only finite numbers."""
     seed(0)
     try:
@@ -80,16 +94,21 @@ def _gives_finite_output(file: Path) -> bool:
             output = module["Model"]().eval()(*module["get_inputs"]())
     except (RuntimeError, ValueError, IndexError):
         return False
-    return all(map(all_finite, tensors(output)))
+    is_constant = constant_output(output) is not None
+    return all(map(all_finite, tensors(output))) and (may_be_constant or not is_constant)
 
 
 # --- values that reach the kernels in the model ---------------------------------------------------
 
 
-def _observe_kernel_inputs(
+def _observe_kernels(
     problem: Problem, graph: Graph, directory: Path
-) -> dict[str, ObservedNumbers]:
-    """Return the numbers of each value that a kernel reads, by name; empty if the model fails."""
+) -> tuple[dict[str, ObservedNumbers], set[str]]:
+    """Return the numbers of each value that a kernel reads or gives, by name.
+
+    Also return the files of kernels that give more than one number. Both are empty if the model
+    fails.
+    """
     program = Program(graph, recognize(graph))
     root = partition(program, problem.source_level, problem.name)
     kernels = list(root.kernels())
@@ -106,42 +125,65 @@ def _observe_kernel_inputs(
         torch.manual_seed(0)
         inputs = original.get_inputs()
         keywords: dict[str, Any] = getattr(original, "get_input_kwargs", dict)()
-        with _record_kernel_inputs(model, iter(calls), observed):
+        with _record_kernel_values(model, iter(calls), observed):
             checks["outputs"](model, inputs, keywords, 0)
     except Exception:  # The author's code may fail; kinds that need no run of it are tried then.
         traceback.print_exc()  # The traceback goes into the problem's log.
-        return {}
+        return {}, set()
+    names = workloads(program, root)
+    varying_kernels = {
+        f"{LEVEL_FOLDER['kernel']}/{names[id(call)].name}.py"
+        for call in calls
+        for value in call.io.outputs
+        if value in observed and observed[value].least != observed[value].largest
+    }
     # If a fusion reads a value only through a view, the value gets the view's numbers.
     for op in reversed(graph.operations):
         output_values = next((observed[name] for name in op.outputs if name in observed), None)
         if op.view and output_values is not None:
             for name in op.refs():
                 observed.setdefault(name, output_values)
-    return observed
+    return observed, varying_kernels
 
 
 @contextmanager
-def _record_kernel_inputs(
+def _record_kernel_values(
     model: nn.Module, calls: Iterator[Part], observed: dict[str, ObservedNumbers]
 ) -> Iterator[None]:
-    """Record the numbers of each kernel's arguments in the composed model, in `calls`' order."""
+    """Record the numbers that each kernel of the composed model reads and gives, in `calls`' order.
+
+    Inputs are recorded before the kernel can change them.
+    """
+    running: list[Part] = []
 
     def record_inputs(kernel: nn.Module, arguments: tuple[Any, ...]) -> None:
-        for name, value in zip(next(calls).io.inputs, arguments, strict=True):
-            if not isinstance(value, torch.Tensor) or not value.numel():
-                continue
-            if value.is_floating_point():
-                observed[name] = _summarize_values(value)
-            elif value.is_complex():
-                real, imaginary = map(_summarize_values, (value.real, value.imag))
-                observed[name] = ObservedNumbers(
-                    *(complex(a.real, b.real) for a, b in zip(real, imaginary, strict=True))
-                )
+        running[:] = [next(calls)]
+        for name, value in zip(running[0].io.inputs, arguments, strict=True):
+            record(name, value)
+
+    def record_outputs(kernel: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+        for name, value in zip(running[0].io.outputs, tensors(output), strict=False):
+            record(name, value)
+
+    def record(name: str, value: Any) -> None:
+        if not isinstance(value, torch.Tensor) or not value.numel():
+            return
+        if value.is_floating_point():
+            observed[name] = _summarize_values(value)
+        elif value.is_complex():
+            real, imaginary = map(_summarize_values, (value.real, value.imag))
+            observed[name] = ObservedNumbers(
+                *(complex(a.real, b.real) for a, b in zip(real, imaginary, strict=True))
+            )
 
     hooks = [
-        module.register_forward_pre_hook(record_inputs)
+        hook
         for module in model.modules()
         if type(module).__name__ == "Model"
+        for hook in (
+            module.register_forward_pre_hook(record_inputs),
+            module.register_forward_hook(record_outputs),
+        )
     ]
     try:
         yield

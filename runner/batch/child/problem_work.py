@@ -185,16 +185,20 @@ def decompose(argument: str) -> str:
         )
         task = task.model_copy(update={"memory_bytes": used_limit_bytes})
         answer = _verify_directory(task, stages, task.build_directory, device, problem)
-        if isinstance(answer, VerdictAnswer) and answer.given_bad_inputs:
+        if isinstance(answer, VerdictAnswer) and (
+            answer.given_bad_inputs or answer.constant_kernels
+        ):
             with stages("decompose"):
-                rewrite_inputs(
+                is_rewritten = rewrite_inputs(
                     problem,
                     graph,
                     task.build_directory,
                     answer.given_bad_inputs,
+                    answer.constant_kernels,
                     keeps_values=task.keeps_values,
                 )
-            answer = _verify_directory(task, stages, task.build_directory, device, problem)
+            if is_rewritten:
+                answer = _verify_directory(task, stages, task.build_directory, device, problem)
         return answer.model_copy(update={"forecast": memory_forecast})
 
     return _run_body(argument, body)
@@ -301,6 +305,7 @@ def _verify_directory(
         peak_device_bytes=_peak_device_bytes(device),
         findings=list_faults(verification.gates, MOST_FINDINGS),
         given_bad_inputs=components_with_bad_inputs(verification.gates),
+        constant_kernels=frozenset() if streamed else verification.constant_kernels,
         verification=None if write else verification.model_dump(mode="json"),
     )
 

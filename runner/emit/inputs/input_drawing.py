@@ -26,6 +26,7 @@ from runner.emit.inputs.input_strides import (
 from runner.emit.inputs.random_numbers import (
     draw_like,
     draw_like_in_place,
+    draw_on_both_sides,
     is_positive,
     round_digits,
 )
@@ -44,6 +45,7 @@ from runner.emit.inputs.value_domains import (
     is_divisor,
     must_be_positive,
     reader_names,
+    telling_range,
 )
 from runner.emit.naming.name_tables import operator_result_name
 from runner.emit.naming.value_names import RESERVED, identifier, make_unique
@@ -429,6 +431,9 @@ class _InputDrawer:
                 return Expression(f"torch.rand({size}{dtype}).add(0.01)")
         if spec.nbytes >= LARGE_BYTES:
             return draw_like_in_place(d, f"torch.randn({size}{dtype})")
+        bounds = telling_range(program, part, name)
+        if bounds and (across := draw_on_both_sides(d, *bounds, size, dtype)):
+            return across
         if operators & SATURATING and d.square > LARGEST_SATURATING**2:
             d = d.scale(LARGEST_SATURATING / sqrt(d.square))
         return draw_like(d, size, as_tuple, dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 from runner.emit.code.literals import ATOM, PRODUCT, SUM, UNARY, Expression
 from runner.graph.distributions import (
@@ -19,6 +20,10 @@ PLAIN_SPREAD = 1.5
 LARGEST = 1e4
 """Greatest root mean square that is drawn. An estimate beyond it is rarely true, because it takes
 the operands of each operation for independent; a few products of such numbers overflow."""
+_MANY = 0.9
+"""Largest share of zeros that is drawn, so that a test sees other numbers as well."""
+_FEW = 0.02
+"""Share of elements below which others are drawn, because these say nothing about a clamp."""
 _UNKNOWN = 1e12
 """Root mean square beyond which an estimate tells nothing."""
 
@@ -32,11 +37,11 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
     normal = f"torch.randn({size}{dtype})"
     if d.square > _UNKNOWN**2:
         d = replace(d, square=2 * d.square)  # Its spread is not known, and may be any.
-    if d.std <= 1e-5 * abs(d.mean) or d.zeros > 0.995:
-        value = "torch.zeros" if abs(d.mean) < 1e-30 or d.zeros > 0.995 else "torch.full"
-        if value == "torch.zeros":
+    if d.low == d.high:
+        if abs(d.mean) < 1e-30:
             return Expression(f"torch.zeros({size}{dtype})")
         return Expression(f"torch.full({as_tuple}, {float(round_digits(d.mean))}{dtype})")
+    d = _vary(d)
     d = _limit(d)
     if d.low >= 0 and d.zeros > MIN_ZERO_SHARE:
         mean, std = normal_before_relu(d)
@@ -71,6 +76,23 @@ def draw_like(d: Distribution, size: str, as_tuple: str, dtype: str) -> Expressi
     return _scale_draw(normal, d.mean, d.std)
 
 
+def draw_on_both_sides(
+    d: Distribution, low: float, high: float, size: str, dtype: str
+) -> Expression | None:
+    """Return an expression of elements between `low` and `high` and beyond, at least one finite.
+
+    None if enough elements of the distribution lie between them.
+    """
+    normal = NormalDist(d.mean, d.std or 1e-30)
+    if d.low == d.high or normal.cdf(high) - normal.cdf(low) > _FEW:
+        return None
+    if math.isfinite(high - low):
+        start = low - (high - low) / 2
+        return _scale_and_shift(f"torch.rand({size}{dtype})", 2 * (high - low), start)
+    bound = low if math.isfinite(low) else high
+    return _scale_and_shift(f"torch.randn({size}{dtype})", d.std or 1.0, bound)
+
+
 def draw_like_in_place(d: Distribution, normal: str) -> Expression:
     """Return an expression that draws nearly the same elements in the memory of one tensor.
 
@@ -89,6 +111,19 @@ def draw_like_in_place(d: Distribution, normal: str) -> Expression:
     if positive:
         return Expression(text + (".relu_()" if d.zeros > MIN_ZERO_SHARE else ".abs_()"))
     return Expression(text)
+
+
+def _vary(d: Distribution) -> Distribution:
+    """Return the distribution; if it is estimated to be nearly one number, one with more numbers.
+
+    The author's first weights may make a gradient vanish that others do not.
+    """
+    if d.zeros > _MANY:
+        share = (1 - _MANY) / (1 - d.zeros) if d.zeros < 1 and d.square else 0.0
+        d = replace(d, zeros=_MANY, mean=d.mean * share, square=d.square * share or 1 - _MANY)
+    if d.std <= 1e-5 * abs(d.mean):
+        d = replace(d, square=1.01 * d.mean**2 or 1.0)
+    return d
 
 
 def _limit(d: Distribution) -> Distribution:

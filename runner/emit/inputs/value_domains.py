@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from runner.graph.ir import Operation, Ref
 from runner.tree.interface import Program
 from runner.tree.part import Part
@@ -33,6 +35,14 @@ _SAME_RANGE = {
     "repeat_interleave", "dropout", "pad", "flip", "roll",
 }  # fmt: skip
 _CASTING_OPERATORS = {"to", "_to_copy", "long", "int", "floor", "round", "trunc"}
+_CUTTING_OPERATORS = {
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), (-inf, inf)),
+    "relu": (0.0, inf),
+    "relu6": (0.0, 6.0),
+    "hardtanh": (-1.0, 1.0),
+    "hardsigmoid": (-3.0, 3.0),
+}
+"""Operator -> the default bounds outside of which it gives one number."""
 _NO_INDEX = 1 << 62
 # These return positions along a dimension.
 INDEXES = {
@@ -81,6 +91,22 @@ def is_divisor(program: Program, part: Part, name: str) -> bool:
         if op.view and any(is_divisor(program, part, o) for o in op.outputs if o):
             return True
     return False
+
+
+def telling_range(program: Program, part: Part, name: str) -> tuple[float, float] | None:
+    """Return the bounds between which a value must lie for a part not to cut it off; or None.
+
+    None if no clamp or the like reads it directly.
+    """
+    for i in program.consumers.get(name, ()):
+        op = program.graph.operations[i]
+        bounds = _CUTTING_OPERATORS.get(op.name)
+        if i in part.operations and bounds is not None and op.args[:1] == (Ref(name),):
+            ends = (op.arg("min", op.arg("min_val")), op.arg("max", op.arg("max_val")))
+            low, high = (b if e is None else e for e, b in zip(ends, bounds, strict=True))
+            if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+                return float(low), float(high)
+    return None
 
 
 def _is_root(op: Operation) -> bool:

@@ -17,6 +17,7 @@ from runner.quantities import pluralize
 from runner.tree.document import Node
 from runner.verify.findings import Findings
 from runner.verify.gates.context import Context, Contract, OperationCounts, has_same_layout
+from runner.verify.gates.health import constant_output
 from runner.verify.gates.operation_identity import TensorMeta, meta_of
 from runner.verify.gates.weights import dtype_name, plain_tensors, weights_of
 from runner.verify.guard.replica import Replica
@@ -225,6 +226,8 @@ def judge_output(component: ComponentFile, output: Any, context: Context) -> Non
         )
     else:
         context.findings.record_verdict("self-test", component.path, fault)
+    if context.layout.is_kernel(component.path) and constant_output(output):
+        context.findings.constant_kernels.add(component.path)
 
 
 def settle_not_finite(context: Context, in_original: set[str]) -> None:
