@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 
+import torch
+
 from runner.emit.code.module_choice import ModuleChoice, module_call
 from runner.emit.code.operation_code import Expression
 from runner.emit.inputs.tensor_recipes import RecipeWriter
@@ -202,7 +204,9 @@ class ModuleAttributes:
     def reserve_name(self, preferred: str) -> str:
         """Return a free attribute name and reserve it."""
         name = identifier(preferred)
-        if name in _TAKEN_NAMES or name.startswith(_TAKEN_PREFIXES):
+        owners = (torch.Tensor, torch.nn.Module, torch)
+        is_taken = name.startswith(_TAKEN_PREFIXES) and any(hasattr(o, name) for o in owners)
+        if is_taken or name in _TAKEN_NAMES:
             name += "_part"
         name = make_unique(name, self.names)
         self.names.add(name)
