@@ -1,5 +1,6 @@
 """Parents, steps, trees and files of an honest directory may be written in any style."""
 
+import hashlib
 import json
 
 import pytest
@@ -14,6 +15,7 @@ INIT = "self.conv = Conv2d()\n        self.relu = Relu()"
 BODY = "x = self.conv(x)\n        return self.relu(x)"
 HEAD = "    def forward(self, x):"
 SUPER = "super().__init__()"
+WHOLE = "steps/step_1_whole_to_kernel"
 
 PARENTS = {
     "one expression": [(BODY, "return self.relu(self.conv(x))")],
@@ -367,6 +369,20 @@ def test_a_directory_may_hold_its_files_in_any_way(variation, decomposition, req
     made = request.getfixturevalue(decomposition)
 
     DIRECTORIES[variation](made)
+
+    assert_passes(judged(made, trials=1))
+
+
+def test_a_kernel_may_write_into_a_copy_of_its_input(tmp_path, judged):
+    made = line(tmp_path, [LINEAR, ("write", "", "x.clone()"), TANH])
+    write = "x[:, 0] = 1.0"
+    for path in ("original.py", "level_1_fusion/whole.py", f"{WHOLE}/original.py"):
+        made.edit(path, "x = x.clone()", write)
+    made.edit_everywhere(
+        "write.py", "return x.clone()", f"x = x.clone()\n        {write}\n        return x"
+    )
+    digest = hashlib.sha256(made.read("original.py").encode()).hexdigest()
+    made.edit_tree(lambda tree: tree["metadata"].update(source_sha256=digest))
 
     assert_passes(judged(made, trials=1))
 

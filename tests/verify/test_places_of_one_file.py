@@ -78,7 +78,9 @@ def test_an_input_that_its_kernel_ignores_is_told(tmp_path, judged, complaints):
 
     said = complaints(judged(made, trials=1), "rules")
 
-    assert said["level_0_kernel/kernel.py"] == "failed: its input 2 reaches no output"
+    assert said["level_0_kernel/kernel.py"] == (
+        "failed: its input 2 reaches no output: write its sizes as numbers"
+    )
 
 
 def test_an_input_may_give_its_shape_alone(tmp_path, judged):

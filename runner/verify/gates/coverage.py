@@ -48,6 +48,7 @@ def compare_coverage(
         if e.into_part
     )
     optional_counts.update(copies_back)
+    optional_counts.update(_list_copies_to_write_into(live_events, kernel_events))
     strided_sizes = {_result_size(e.operation) for e, _ in live_events if e.into_strided}
 
     def drop_relayout_copies(counts: Counter[DispatchedOperation]) -> Counter[DispatchedOperation]:
@@ -82,6 +83,27 @@ def compare_coverage(
         missing=_list_counts(missing, required_events),
         extra=_list_counts(extra, [event for event, _ in kernel_events]),
     )
+
+
+def _list_copies_to_write_into(
+    originals: list[tuple[Event, bool]], kernels: list[tuple[Event, bool]]
+) -> list[DispatchedOperation]:
+    """Return the copies in the kernels into parts of which they write, as the original writes.
+
+    `h = h.clone(); h[:, 0] = 1` stands for the original's `h[:, 0] = 1`: a kernel may not change
+    its input. There are at most as many as the original has such writes.
+    """
+
+    def list_partial_writes(events: list[tuple[Event, bool]]) -> list[Event]:
+        return [e for e, _ in events if e.in_place and not e.overwrites]
+
+    targets = frozenset().union(*(e.writes for e in list_partial_writes(kernels)))
+    copies = [
+        e.operation
+        for e, _ in kernels
+        if e.operation.name == "copy" and not e.in_place and not targets.isdisjoint(e.writes)
+    ]
+    return copies[: len(list_partial_writes(originals))]
 
 
 def _find_other_operands(

@@ -156,7 +156,7 @@ def run_self_test(component: str, context: Context) -> None:
                     and not reads_values
                     and not watch.is_shape_read(tensors(list(inputs))[n])
                 ):
-                    fault = f"its input {n + 1} reaches no output"
+                    fault = f"its input {n + 1} reaches no output: write its sizes as numbers"
                     findings.record_verdict("rules", component, fault)
 
 
