@@ -201,6 +201,28 @@ def test_a_parent_may_be_written_in_any_style(variation, path, fusion, judged):
     assert_passes(judged(fusion, trials=1))
 
 
+IMPORTS = {
+    "the package's module": (
+        "from children.relu import Model as Relu",
+        "from children import relu",
+    ),
+    "a module by another name": (
+        "from children.relu import Model as Relu",
+        "import children.relu as relu",
+    ),
+}
+CLASSES = {"an attribute": "relu.Model()", "getattr": 'getattr(relu, "Model")()'}
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_child_may_be_imported_as_a_module(name, cls, fusion, judged):
+    fusion.edit(REFACTORED, *IMPORTS[name])
+    fusion.edit(REFACTORED, "Relu()", CLASSES[cls])
+
+    assert_passes(judged(fusion, trials=1))
+
+
 DIRECTORIES = {}
 
 

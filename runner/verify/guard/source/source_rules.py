@@ -79,6 +79,7 @@ _OWN_METHODS = {
 """Methods of nn.Module, or Python's own, that a class may define."""
 _OWN_NAMES = {"names", "layout", "seed", "grad"}
 """Attributes of tensors that a model may have as well, for values of its own."""
+_CLASS_OF_A_CHILD = "Model"
 _NAMING_METHODS = {"register_buffer", "register_parameter", "add_module", "register_module"}
 
 
@@ -418,6 +419,8 @@ class _Reading:
             is_own = ast.unparse(call.args[0]) == "self" and isinstance(call.args[1], ast.JoinedStr)
             return is_own and self._is_attribute_name(call.args[1])
         if name in {"getattr", "hasattr"} and len(call.args) > 1:
+            if self._is_parent and ast.unparse(call.args[1]) == f"'{_CLASS_OF_A_CHILD}'":
+                return True
             return root_name(call.args[0]) == "self" and self._is_attribute_name(call.args[1])
         return False
 
@@ -493,6 +496,8 @@ class _Reading:
         if name == "stride":
             is_call = isinstance(parent, ast.Call) and parent.func is node
             return f"uses {name}" if is_call or root_name(node) != "self" else None
+        if self._is_parent and name == _CLASS_OF_A_CHILD:
+            return None
         is_of_child = self._is_parent and root_name(node) == "self" and not name.startswith("_")
         if self._is_attribute(name) or (is_of_child and name not in refused_attributes()):
             return None
