@@ -175,6 +175,8 @@ class Origin:
     """Name of the function or method that contains the statement."""
     functions: tuple[tuple[str, str, int], ...] = ()
     """File, name and line of the call of each function between the innermost forward and here."""
+    loops: tuple[bool, ...] = ()
+    """For each of these functions, whether the line that runs in it stands in a loop's body."""
 
 
 @dataclass(frozen=True, slots=True)

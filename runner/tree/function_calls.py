@@ -10,6 +10,8 @@ from runner.tree.fusions import (
     is_mostly_unfused,
     is_small,
 )
+from runner.tree.inline_blocks import find_loops
+from runner.tree.module_regions import Region
 
 SMALLEST_FUNCTION = 3
 """Fewest kernels in a function call that becomes a fusion."""
@@ -26,10 +28,11 @@ def find_function_calls(
 ) -> list[Call]:
     """Return calls of the author's functions that become fusions, each with its function's name.
 
-    Such a call has three kernels or more, which data flow connects. It is small enough for a
-    fusion, or one block (`_is_one_block`), and not all of the module call around it, which has
-    `around` kernels. Any other call is replaced by the calls inside it. `allows` tells whether
-    kernels may be one part; `depth` is the number of function calls around `kernels`.
+    Such a call has three kernels or more, which data flow connects, and all of them are among
+    `kernels`. It is small enough for a fusion, or one block (`_is_one_block`), and not all of the
+    module call around it, which has `around` kernels. Any other call is replaced by the calls
+    inside it. `allows` tells whether kernels may be one part; `depth` is the number of function
+    calls around `kernels`.
     """
     calls: list[Call] = []
     for name, call in _calls_at_depth(flow, kernels, depth):
@@ -38,13 +41,28 @@ def find_function_calls(
         inner_calls = find_function_calls(flow, call, around, allows, depth + 1)
         is_small_enough = fits_fusion(flow, call) or _is_one_block(flow, call, inner_calls)
         is_connected_part = (
-            len(call) < around and len(_connected_groups(flow, call, siblings=True)) == 1
+            len(call) < around
+            and len(_connected_groups(flow, call, siblings=True)) == 1
+            and not _is_part_of_call(flow, call, depth)
         )
         if is_connected_part and is_small_enough and allows(call):
             calls.append((name, call))
         else:
             calls += inner_calls
     return calls
+
+
+def _is_part_of_call(flow: KernelFlow, kernels: Sequence[int], depth: int) -> bool:
+    """Return whether kernels are only some of a function's call, such as one turn of its loop."""
+    scopes, chain = flow.program.scopes[kernels[0]], flow.functions(kernels[0])[: depth + 1]
+    of_function = [
+        k
+        for k, other_scopes in enumerate(flow.program.scopes)
+        if other_scopes == scopes and flow.functions(k)[: depth + 1] == chain
+    ]
+    calls = _split_calls(flow, of_function, depth)
+    whole = next(call for call in calls if kernels[0] in call)
+    return any(k not in kernels and not flow.constant[k] for k in whole)
 
 
 def find_large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -> list[Call]:
@@ -63,6 +81,20 @@ def find_large_calls(flow: KernelFlow, kernels: Sequence[int], depth: int = 0) -
         else:
             large.append((name, call))
     return large
+
+
+def find_loop_calls(flow: KernelFlow, kernels: Sequence[int]) -> list[Call]:
+    """Return calls of the author's functions that run a loop and are too large for a fusion.
+
+    The loop calls no modules.
+    """
+    return [
+        (name, call)
+        for name, call in _calls_at_depth(flow, kernels, 0)
+        if not fits_fusion(flow, call)
+        and call[-1] - call[0] < len(call)
+        and find_loops(flow, Region(None, list(call)), set())
+    ]
 
 
 def _calls_at_depth(flow: KernelFlow, kernels: Sequence[int], depth: int) -> Iterator[Call]:
@@ -93,8 +125,8 @@ def _is_one_block(flow: KernelFlow, call: Collection[int], inner_calls: list[Cal
 def _split_calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[int]]:
     """Return one list of kernels for each call of a function.
 
-    The next call begins where the function's first line runs again. If the lists then have unequal
-    lengths, that line may be in a loop inside one call, so the data flow separates the calls
+    The next call begins where the function's first line runs again. If that line is in a loop of
+    the function, or may be since the lists have unequal lengths, the data flow separates the calls
     instead.
     """
     calls: list[list[int]] = []
@@ -107,7 +139,7 @@ def _split_calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[
             first = lines_to
         calls[-1].append(k)
         before = lines_to
-    if len({len(call) for call in calls}) > 1:
+    if flow.is_in_loop(kernels[0], depth) or len({len(call) for call in calls}) > 1:
         return _connected_groups(flow, kernels, siblings=False)
     return calls
 
@@ -115,12 +147,13 @@ def _split_calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[
 def _connected_groups(flow: KernelFlow, kernels: Iterable[int], siblings: bool) -> list[list[int]]:
     """Return the kernels in groups that data flow connects.
 
-    With `siblings`, kernels that read the same value are connected too.
+    With `siblings`, kernels that read the same value are connected too, and so are a constant's
+    kernel and its readers.
     """
     part_of: dict[int | str, list[int]] = {}
     for k in kernels:
         read = flow.activations(k)
-        keys = [m for _, m in read if m is not None]
+        keys = [m for _, m in (flow.inputs[k] if siblings else read) if m is not None]
         names = [flow.base(name) for name, _ in read] if siblings else []
         joined_groups = {
             id(part_of[key]): part_of[key] for key in (*keys, *names) if key in part_of
@@ -138,6 +171,21 @@ def _lines_to_kernel(flow: KernelFlow, k: int, depth: int) -> tuple[int, ...]:
     (statement,) = flow.statements([k])
     inner = (line for _, _, line in flow.functions(k)[depth + 1 :])
     return (*inner, *(statement[1:] if statement is not None else ()))
+
+
+def function_with_loop(flow: KernelFlow, kernels: Collection[int]) -> str:
+    """Return the author's function with the loop of which kernels are a turn; empty if none is.
+
+    It is the innermost one. Kernels of module calls inside the turn do not count.
+    """
+    outermost = min(len(flow.program.scopes[k]) for k in kernels)
+    own = [k for k in kernels if len(flow.program.scopes[k]) == outermost]
+    name = ""
+    for depth, calls in enumerate(zip(*map(flow.functions, own), strict=False)):
+        if len(set(calls)) > 1:
+            break
+        name = calls[0][1] if all(flow.is_in_loop(k, depth) for k in own) else name
+    return snake_case(name).strip("_")
 
 
 def authors_name(flow: KernelFlow, kernels: Sequence[int]) -> str:

@@ -179,6 +179,15 @@ class KernelFlow:
                     waiting.append(producer)
         return ancestors
 
+    def reads_value(self, k: int, name: str, among: Collection[int]) -> bool:
+        """Return whether a kernel reads a value or a view of it, directly or through `among`."""
+        value = self.base(name)
+        return any(
+            self.base(read) == value
+            for reader in (k, *self.ancestors(k, among))
+            for read, _ in self.activations(reader)
+        )
+
     def depends_on(self, k: int, source: int, among: Collection[int]) -> bool:
         """Return whether a kernel's result depends on `source` directly or through `among`."""
         seen, waiting = {k}, [k]
@@ -211,6 +220,11 @@ class KernelFlow:
         """Return file, name and line of each function call that leads to a kernel's result."""
         origin = self.program.graph.operations[self.kernels[k].members[-1]].origin
         return origin.functions if origin is not None else ()
+
+    def is_in_loop(self, k: int, depth: int) -> bool:
+        """Return whether a kernel runs in a loop of a function `depth` calls below the forward."""
+        origin = self.program.graph.operations[self.kernels[k].members[-1]].origin
+        return origin is not None and origin.loops[depth : depth + 1] == (True,)
 
     def only_reader(self, k: int) -> int | None:
         """Return the only kernel that reads a kernel's result.
@@ -258,8 +272,9 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
     return any(
         branch is not None
         and (
-            skip is None
-            or (len(flow.readers_of_kernel(skip)[0]) > 1 and flow.depends_on(branch, skip, inside))
+            flow.reads_value(branch, streams[n][0], inside)
+            if skip is None
+            else len(flow.readers_of_kernel(skip)[0]) > 1 and flow.depends_on(branch, skip, inside)
         )
         for n, skip in enumerate(makers)
         for branch in (*makers[:n], *makers[n + 1 :])
@@ -491,7 +506,8 @@ def _line_to_continue(
 ) -> list[int] | None:
     """Return the line that a kernel continues: that of its main input, if nobody else reads it.
 
-    Of several streams that meet in a kernel, the main one is that of most kernels in a row.
+    Of several streams that meet in a kernel, the main one is that of most kernels in a row. A
+    running sum, as in a loop, belongs to the line of its new term if that has a contraction.
     """
     if flow.kernels[k].kind in _STAND_ALONE or not flow.activations(k):
         return None
@@ -502,6 +518,14 @@ def _line_to_continue(
     continuable = [m for m in ends[: None if join else 1] if _may_continue(flow, k, line_of[m])]
     if len(continuable) < 2:
         return line_of[continuable[0]] if continuable else None
+    if flow.kernels[k].operation == "add":
+        sums = {m for m in continuable if flow.kernels[m].operation == "add"}
+        terms = [
+            m
+            for m in continuable
+            if m not in sums and any(flow.contractions[n] for n in line_of[m])
+        ]
+        continuable = terms if sums and terms else continuable
     return line_of[max(continuable, key=lambda m: (depth[m], -m))]
 
 
@@ -509,6 +533,9 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
     """Return whether a kernel may be the next one in a line."""
     if flow.only_reader(line[-1]) != k or flow.kernels[line[-1]].kind in _STAND_ALONE:
         return False
+    last_operations = [flow.kernels[m].operation for m in (*line[-2:], k)]
+    if last_operations[:-1] == ["slice_update"] * 2 and last_operations[-1] != "slice_update":
+        return False  # a loop's writes are a line of their own
     sums = (m for m in line if flow.kernels[m].kind == "pointwise" and is_join(flow, m))
     if flow.contractions[k] and any(True for _ in sums):
         return False  # a sum or product of two streams ends a contraction's line

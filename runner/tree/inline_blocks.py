@@ -76,7 +76,7 @@ def find_loops(flow: KernelFlow, region: Region, fused_ids: set[int]) -> list[li
         units = _without_differing_kernels(flow, _split_turns(flow, region, units) or units)
         turns = [list(_kernels(unit)) for unit in units]
         is_separate = kernels_so_far.isdisjoint(k for turn in turns for k in turn)
-        if is_separate and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-1]):
+        if is_separate and len(turns) >= FEWEST_TURNS and _is_several_parts(flow, turns[-2]):
             loops_so_far.append(turns)
             kernels_so_far.update(k for turn in turns for k in turn)
     return loops_so_far if len(kernels_so_far) >= _SHARE * sum(1 for _ in region.kernels()) else []
@@ -151,10 +151,12 @@ def _make_blocks(
     units = _split_turns(flow, region, units) or units
     has_join = any(isinstance(item, int) and is_join(flow, item) for item in units[0])
     units = _without_differing_kernels(flow, units)
-    start, stop = 0 if _is_block(flow, units[0]) else 1, len(units)
-    stop -= 0 if _is_block(flow, units[-1]) else 1
-    units = units[start:stop]  # the first or last turn may be incomplete
-    if len(units) < 2 or not all(_is_block(flow, unit) for unit in units):
+    keys = [[_item_key(flow, item) for item in unit] for unit in units]
+    is_block = [_is_block(flow, unit) for unit in units]
+    start = 0 if is_block[0] or keys[0] in keys[1:] else 1
+    stop = len(units) - (0 if is_block[-1] or keys[-1] in keys[:-1] else 1)
+    units, is_block = units[start:stop], is_block[start:stop]  # the ends may be incomplete turns
+    if len(units) < 2 or not any(is_block) or not all(is_block[1:-1]):
         return []
     shares_weights = _module_paths(units[-1]) == _module_paths(units[-2]) != set() or _state_names(
         flow, units[-1]

@@ -13,7 +13,13 @@ from dataclasses import replace
 from runner.graph.recognition.recognize import Kernel
 from runner.graph.terms import snake_case
 from runner.tree.document import Level
-from runner.tree.function_calls import Call, find_function_calls, find_large_calls
+from runner.tree.function_calls import (
+    Call,
+    find_function_calls,
+    find_large_calls,
+    find_loop_calls,
+    function_with_loop,
+)
 from runner.tree.fusions import (
     FEWEST_TURNS,
     LARGEST_FUSION,
@@ -137,17 +143,20 @@ class _Partition:
         queue = [self.region]
         while queue:
             region_now = queue.pop()
-            functions = self._is_mostly(self._large_calls(region_now), region_now)
-            blocks_of_region = (
-                [] if functions else find_blocks(self.flow, region_now, self.straight_ids)
-            )
+            loop_calls = self._loop_calls(region_now)
+            parts += [self._function_layer(*call, region_now) for call in loop_calls]
+            in_loops = {k for _, kernels in loop_calls for k in kernels}
+            items = [i for i in region_now.items if isinstance(i, Region) or i not in in_loops]
+            rest = Region(region_now.scope, items)
+            functions = self._is_mostly(self._large_calls(rest), rest)
+            blocks_of_region = [] if functions else find_blocks(self.flow, rest, self.straight_ids)
             parts += [self._block_layer(block, region_now) for block in blocks_of_region]
             ids_in_blocks = {id(item) for block in blocks_of_region for item in block.items}
             kernels_in_blocks = {
                 item for block in blocks_of_region for item in block.items if isinstance(item, int)
             }
             loose: list[int] = []
-            for item in region_now.items:
+            for item in items:
                 if isinstance(item, int):
                     loose += [item] if item not in kernels_in_blocks else []
                 elif id(item) in ids_in_blocks:
@@ -203,11 +212,19 @@ class _Partition:
     def _output_head(self, loose: list[int]) -> Fusion | None:
         """Return the line that ends in a linear layer and the model's result: `rms_norm, linear`.
 
-        It may begin in a module that is only the frame around the layers.
+        It may begin in a module that is only the frame around the layers, but not in the middle of
+        a function's call.
         """
         for line in straight_lines(self.flow, loose):
             operations = {self.kernels[k].operation for k in line.kernels}
             if "linear" in operations and self.flow.readers_of_kernel(line.kernels[-1])[2]:
+                calls = find_function_calls(self.flow, loose, len(self.kernels), lambda _: True)
+                split = [
+                    call for _, call in calls if 0 < len({*call} & {*line.kernels}) < len(call)
+                ]
+                if split:
+                    others = {k for call in split for k in call}
+                    return self._output_head([k for k in loose if k not in others])
                 return replace(line, stem="output_head")
         return None
 
@@ -251,6 +268,16 @@ class _Partition:
         calls = find_large_calls(self.flow, loose)
         return [call for call in calls if not self._is_row_of_blocks(Region(None, list(call[1])))]
 
+    def _loop_calls(self, region: Region) -> list[Call]:
+        """Return the calls of functions that run a loop of small turns: they become layers."""
+        loose = [item for item in region.items if isinstance(item, int)]
+        return [
+            call
+            for call in find_loop_calls(self.flow, loose)
+            if all(map(self._is_small_turn, self._loop_turns(Region(None, list(call[1])))))
+            and self.builder.fused_kernels.allows(call[1])
+        ]
+
     def _is_model_fusion(self, region: Region) -> bool:
         """Return whether a call in a model is a fusion: with one contraction, or the output head.
 
@@ -276,9 +303,9 @@ class _Partition:
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.builder.views_between(inside, region.kernels())))
         prefix = attribute(around.scope.path) if around.scope is not None else ""
-        if block.stem == "step":
-            prefix = self._class_stem_around(around)
         stem = f"{prefix}_{block.stem}" if prefix and block.stem != "block" else block.stem
+        if block.stem == "step":
+            stem = self._step_stem(around, list(region.kernels()))
         reason = f"operations that the program runs {block.count} times in a row"
         name = f"{block.stem}_{block.number}"
         return self.builder.parent_part("layer", name, stem, operations, children, reason)
@@ -375,13 +402,18 @@ class _Partition:
 
     def _loop_steps(self, region: Region, turns: list[list[int]]) -> list[Fusion]:
         """Return the turns of the loops that a call runs, as fusions."""
-        stem = f"{self._class_stem_around(region)}_step".strip("_")
         steps = []
         for turn in turns:
             if len(turn) > 1 and self.builder.fused_kernels.allows(turn):
                 self.builder.fused_kernels.add(turn)
+                stem = self._step_stem(region, turn)
                 steps.append(Fusion(tuple(turn), f"one of {len(turns)} turns of a loop", stem))
         return steps
+
+    def _step_stem(self, region: Region, turn: Collection[int]) -> str:
+        """Return the stem of a loop's turn: the function or the class with the loop, and `step`."""
+        stem = function_with_loop(self.flow, turn) or self._class_stem_around(region)
+        return stem if stem.endswith("step") else f"{stem}_step".strip("_")
 
     def _class_stem_around(self, region: Region) -> str:
         scope = region.scope

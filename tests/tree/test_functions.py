@@ -243,7 +243,7 @@ def test_functions_that_are_too_large_for_fusions_are_layers(apart: Apart) -> No
     _, root = apart(PASSES)
     layers = [part for part in root.children if part.level == "layer"]
     assert [part.stem for part in layers] == ["there", "back"]
-    assert [part.stem for part in layers[0].children].count("chain_step") == 11
+    assert [part.stem for part in layers[0].children].count("there_step") == 11
 
 
 CONSTANTS = (
@@ -421,3 +421,85 @@ class Model(nn.Module):
 def test_methods_of_one_module_are_the_frames_around_its_halves(apart: Apart) -> None:
     _, root = apart(CODEC)
     assert [part.stem for part in root.children if part.level == "layer"] == ["half", "half"]
+
+
+SCAN = (
+    """
+def decay_scan(x, a):
+    state = torch.zeros_like(x[:, 0])
+    out = torch.zeros_like(x)
+    for t in range(x.shape[1]):
+        state = state * a[:, t] + x[:, t]
+        out[:, t] = torch.tanh(state) * a[:, t]
+    return out
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj, self.out = nn.Linear(8, 16), nn.Linear(8, 8)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x):
+        x, a = self.proj(x).chunk(2, -1)
+        return self.out(self.norm(decay_scan(x, a.sigmoid())))
+"""
+    + ENDS
+)
+
+
+def test_a_function_that_runs_a_loop_is_a_layer_of_its_turns(apart: Apart) -> None:
+    _, root = apart(SCAN)
+    assert [part.stem for part in root.children] == [
+        "linear", "sigmoid", "decay_scan", "output_head",
+    ]  # fmt: skip
+    turns = [part.stem for part in root.children[2].children]
+    assert turns == ["decay_scan_step"] * 12 + ["slice_update_x12"]
+
+
+POOL = (
+    """
+def mean_pool(x, mask):
+    total = (x * mask).sum(1)
+    return total / mask.pow(2).sum(1).sqrt()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+        self.classifier = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.classifier(mean_pool(self.encoder(x), x.abs()))
+"""
+    + ENDS
+)
+
+
+def test_an_output_head_takes_no_part_of_a_functions_call(apart: Apart) -> None:
+    _, root = apart(POOL)
+    assert [part.stem for part in root.children] == ["encoder", "abs", "mean_pool", "linear"]
+
+
+SAMPLED = (
+    """
+def sample(bins, weights):
+    cdf = torch.cumsum(weights / weights.sum(-1, keepdim=True), -1)
+    u = torch.linspace(0.0, 1.0, 5).expand(2, 5).contiguous()
+    indices = torch.searchsorted(cdf, u, right=True).clamp(max=11)
+    return bins.gather(1, indices) + u
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.fine = nn.Linear(8, 1), nn.Linear(5, 4)
+
+    def forward(self, x):
+        return self.fine(sample(x.mean(-1), self.net(x).squeeze(-1).exp()))
+"""
+    + ENDS
+)
+
+
+def test_a_function_with_a_constant_is_one_fusion(apart: Apart) -> None:
+    _, root = apart(SAMPLED)
+    assert "sample" in [part.stem for part in root.children]

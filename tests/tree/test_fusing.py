@@ -378,3 +378,55 @@ def test_a_container_that_is_most_of_its_block_is_its_body_beside_a_shortcut_too
     plain = ["conv2d_relu", "conv2d_relu", "conv2d_relu", "add_tanh"]
     assert inside[1:] == [plain, plain]
     assert sorted(inside[0]) == sorted(["shortcut", *plain])
+
+
+SUMS = """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.rand(4, 8, 8))
+
+    def forward(self, x, gates):
+        out = x
+        for i in range(4):
+            out = out + gates[:, i : i + 1] * (x @ self.weights[i])
+        return out.sum()
+
+def get_inputs(): return [torch.rand(6, 8), torch.rand(6, 4)]
+def get_init_inputs(): return []
+"""
+
+
+def test_each_term_of_a_running_sum_ends_in_its_own_add(apart: Apart) -> None:
+    _, root = apart(SUMS)
+    terms = [part.stem for part in root.children]
+    assert terms == ["matmul_mul_add"] * 3 + ["matmul_mul_add_sum"]
+
+
+TOTALS = """
+def loss_of(logits, target):
+    lse = torch.logsumexp(logits, -1)
+    picked = logits.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return (lse - picked + 0.1 * lse.pow(2)).sum(), lse.pow(2).sum()
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 16)
+
+    def forward(self, x, target):
+        total, squares = x.new_zeros(()), x.new_zeros(())
+        for part, goal in zip(x.chunk(4), target.chunk(4)):
+            loss, square = loss_of(self.head(part), goal)
+            total, squares = total + loss, squares + square
+        return total, squares
+
+def get_inputs(): return [torch.rand(12, 8), torch.randint(0, 16, (12,))]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_total_is_no_residual_since_its_new_term_does_not_read_it(apart: Apart) -> None:
+    _, root = apart(TOTALS)
+    turns = [[part.stem for part in turn.children] for turn in root.children]
+    assert turns == [["linear", "loss_of", "add", "add"]] * 4

@@ -72,11 +72,11 @@ def find_origin(trace: str, problem_file: str) -> Origin | None:
     if not frames:
         return None
     start = max((i + 1 for i, frame in enumerate(frames) if frame[2] == "forward"), default=0)
-    functions = tuple(
-        (file, function, frames[i - 1][1])
-        for i, (file, _, function) in enumerate(frames)
+    called = [
+        (file, function, frames[i - 1][1], _is_in_loop(file, line))
+        for i, (file, line, function) in enumerate(frames)
         if i >= max(start, 1) and not function.startswith(("<", "__"))
-    )
+    ]
     package = _package(frames[start - 1][0]) if start else ""
     frames = [
         f for i, f in enumerate(frames) if i < start or _package(f[0]) == package or not package
@@ -98,7 +98,8 @@ def find_origin(trace: str, problem_file: str) -> Origin | None:
         outer_statements,
         joined,
         function_name,
-        functions,
+        tuple(call[:3] for call in called),
+        tuple(in_loop for *_, in_loop in called),
     )
 
 
@@ -128,14 +129,29 @@ def _find_statement(file: str, line: int) -> _Statement:
 
 
 @functools.cache
-def _list_statements(file: str) -> list[tuple[int, int, _Statement]]:
-    """Return, for each simple statement, its first and last line and its description."""
+def _nodes(file: str) -> list[ast.AST]:
+    """Return the nodes of a file's syntax tree; empty if it is no Python."""
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        return list(ast.walk(ast.parse("".join(linecache.getlines(file)))))
     except SyntaxError:
         return []
+
+
+@functools.cache
+def _is_in_loop(file: str, line: int) -> bool:
+    """Return whether a line stands in the body of a `for` or `while` loop."""
+    return any(
+        node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
+        for node in _nodes(file)
+        if isinstance(node, (ast.For, ast.While))
+    )
+
+
+@functools.cache
+def _list_statements(file: str) -> list[tuple[int, int, _Statement]]:
+    """Return, for each simple statement, its first and last line and its description."""
     statements = []
-    for node in ast.walk(tree):
+    for node in _nodes(file):
         if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
             targets = (
                 node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
