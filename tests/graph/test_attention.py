@@ -313,3 +313,12 @@ def test_returned_weights_are_a_result_that_is_no_part_of_an_attention(program: 
         inputs="torch.rand(2, 5, 8), torch.rand(2, 5, 8)",
     )
     assert names(graph) == ["matmul", "softmax", "matmul"]
+
+
+def test_log_sums_of_the_scores_are_a_second_result_of_an_attention(program: Program) -> None:
+    lines = "a = (q @ k.mT).masked_fill(~torch.ones(s, s).tril().bool(), -1e9)\n"
+    forward = SPLIT + lines + "return a.softmax(-1) @ v, a.logsumexp({dim})"
+    graph = program(forward.format(dim=-1), inputs="torch.rand(2, 5, 8)", init=INIT)
+    assert names(graph) == ["linear", SDPA]
+    graph = program(forward.format(dim=-2), inputs="torch.rand(2, 5, 8)", init=INIT)
+    assert SDPA not in names(graph)

@@ -5,7 +5,7 @@ relu or a sigmoid may replace the softmax. A kernel belongs to the attention if 
 the attention reads it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from runner.graph.ir import Graph, Operation, Ref
 from runner.graph.operations import kind
@@ -40,37 +40,62 @@ def join_attention(grouping: Grouping) -> None:
             parts = _attention_kernels(grouping, group)
             if parts is not None:
                 reason = "attention: " + ", ".join(grouping.names[g] for g in sorted(parts))
-                results = 1 + bool(_unread_readers(grouping, group))
+                log_sums = _log_sums(grouping, group) & parts
+                results = 1 + bool(_unread_readers(grouping, group)) + len(log_sums)
                 grouping.join(parts, _PROBABILITIES[name], reason, results)
 
 
-def _attention_kernels(grouping: Grouping, probabilities: int) -> list[int] | None:
+def _attention_kernels(grouping: Grouping, probabilities: int) -> set[int] | None:
     """Return the kernels from the product of queries and keys to the product with the values.
+
+    The logarithms of the sums of each softmax, which attention in blocks returns too, are included.
 
     Returns None if the probabilities are not those of an attention.
     """
-    before = _kernels_from_scores(grouping, probabilities, _LONGEST_CHAIN)
+    log_sums = _log_sums(grouping, probabilities)
+    before = _kernels_from_scores(grouping, probabilities, _LONGEST_CHAIN, log_sums)
     after = _kernels_to_output(grouping, probabilities)
     if before is None or after is None:
         return None
-    parts = {*before, probabilities, *after}
+    parts = {*before, probabilities, *after, *log_sums}
     for product in (before[0], after[-1]):
         parts.update(_operand_preparations(grouping, product))
     last_reader = grouping.only_reader(after[-1])
     has_cast = any(_is_cast(grouping, part) for part in parts)
     if last_reader is not None and has_cast and _is_cast(grouping, last_reader):
         parts.add(last_reader)
-    return sorted(parts)
+    return parts
 
 
 _LONGEST_CHAIN = 12
 """Kernels to search between a product and the softmax; the longest chain seen so far has 5."""
 
 
-def _kernels_from_scores(grouping: Grouping, group: int, steps_left: int) -> list[int] | None:
-    """Return the product that makes the scores, and the kernels between it and `group`."""
+def _log_sums(grouping: Grouping, probabilities: int) -> set[int]:
+    """Return the kernels that compute the log-sum-exp of the scores that a softmax reads."""
+    dim = _probability_dimension(grouping, probabilities)
+    return {
+        reader
+        for maker in grouping.operands(probabilities).values()
+        if maker is not None
+        for reader in grouping.readers(maker)
+        if reader >= 0
+        and grouping.role(reader) == "logsumexp"
+        and _probability_dimension(grouping, reader) == dim
+    }
+
+
+def _kernels_from_scores(
+    grouping: Grouping, group: int, steps_left: int, log_sums: Collection[int] = ()
+) -> list[int] | None:
+    """Return the product that makes the scores, and the kernels between it and `group`.
+
+    Nothing else but `log_sums` may read the scores.
+    """
     for maker in grouping.operands(group).values():
-        if maker is None or grouping.only_reader(maker) != group or not steps_left:
+        if maker is None or not steps_left:
+            continue
+        if grouping.readers(maker).difference(log_sums) != {group}:
             continue
         if is_product(grouping, maker):
             return [maker]
