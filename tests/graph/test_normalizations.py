@@ -18,9 +18,14 @@ SPELLINGS = [
     ),
     (
         "layer_norm",
+        "return (x - x.mean(-1, True)) / torch.sqrt(x.var(-1, False, keepdim=True) + 1e-5)",
+    ),
+    ("layer_norm", "return (x - x.mean(-1, True)) / (x.std(-1, False, True) + 1e-5)"),
+    (
+        "standardize",
         "return (x - x.mean(-1, True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5)",
     ),
-    ("layer_norm", "return (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + 1e-5)"),
+    ("standardize", "return (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + 1e-5)"),
     (
         "layer_norm",
         "return (x - x.mean(1, True)) * torch.rsqrt((x - x.mean(1, True)).pow(2).mean(1, True))",
@@ -28,7 +33,8 @@ SPELLINGS = [
     ("layer_norm", "d = x - x.mean(-1, True)\nreturn d / (d.pow(2).mean(-1, True) + 1e-5).sqrt()"),
     (
         "layer_norm",
-        "v, m = torch.var_mean(x, -1, keepdim=True)\nreturn (x - m) * (v + 1e-5).rsqrt()",
+        "v, m = torch.var_mean(x, -1, correction=0, keepdim=True)\n"
+        "return (x - m) * (v + 1e-5).rsqrt()",
     ),
     (
         "layer_norm",
@@ -158,7 +164,7 @@ def test_a_normalisation_is_named_by_its_dimensions(
     program: Program, dims: str, operation: str
 ) -> None:
     graph = program(
-        f"d = {dims}\nreturn (x - x.mean(d, True)) / (x.var(d, keepdim=True) + 1e-5).sqrt()",
+        f"d = {dims}\nreturn (x - x.mean(d, True)) / (x.var(d, False, True) + 1e-5).sqrt()",
         inputs="torch.randn(2, 6, 4, 5)",
     )
     assert names(graph) == [operation]
@@ -252,6 +258,13 @@ FROZEN = {
 @pytest.mark.parametrize("forward", FROZEN.values(), ids=FROZEN)
 def test_normalising_by_what_was_learnt_is_a_batch_norm(program: Program, forward: str) -> None:
     assert names(program(forward, inputs="torch.randn(2, 6, 4, 5)", init=RUNNING)) == ["batch_norm"]
+
+
+def test_a_layer_norm_with_a_samples_deviation_and_weights_keeps_its_name(
+    program: Program,
+) -> None:
+    forward = "return self.g * (x - x.mean(-1, True)) / (x.std(-1, keepdim=True) + 1e-6) + self.b"
+    assert names(program(forward, inputs="torch.randn(5, 6)", init=CHANNELS)) == ["layer_norm"]
 
 
 def test_a_scale_and_a_shift_alone_are_no_batch_norm(program: Program) -> None:

@@ -27,7 +27,20 @@ def _layer_norm(match: Match, flow: Flow, root: int) -> str | None:
         return "instance_norm"
     if rank > 2 and dims == (0, *range(2, rank)):
         return "batch_norm"
-    return _group_norm(match, flow, root) or "layer_norm"
+    group_norm = _group_norm(match, flow, root)
+    if group_norm is None and match.value("weight") is None and _is_of_sample(match, flow):
+        return "standardize"
+    return group_norm or "layer_norm"
+
+
+def _is_of_sample(match: Match, flow: Flow) -> bool:
+    """Return whether a formula divides by the deviation of a sample: squares over n - 1."""
+    spreads = (flow.operations[i] for i in match.operations)
+    return any(
+        (op.arg("correction", 1), op.arg("unbiased", True)) == (1, True)
+        for op in spreads
+        if op.name in {"std", "var", "std_mean", "var_mean"}
+    )
 
 
 def _group_norm(match: Match, flow: Flow, root: int) -> str | None:
