@@ -245,6 +245,23 @@ ODD: dict[str, dict[str, str]] = {
         "    x = step(self.part, start, end, x)\n"
         "return x",
     },
+    "a schedule that steps read by their numbers": {
+        "init": "self.part = nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 16))\n"
+        "shares = torch.cos(torch.linspace(0, 1, 101) * 1.5) ** 2\n"
+        "self.register_buffer('shares', shares.clamp(1e-4, 1))",
+        "forward": "for now, then in ((99, 66), (66, 33), (33, 0)):\n"
+        "    a, b = self.shares[now], self.shares[then]\n"
+        "    noise = self.part(x)\n"
+        "    clean = (x - (1 - a).sqrt() * noise) / a.sqrt()\n"
+        "    x = b.sqrt() * clean + (1 - b).sqrt() * noise * b\n"
+        "return x",
+    },
+    "as many tensors as arguments, but a tuple and a number among these": {
+        "arguments": "x, states, scale",
+        "init": "self.part = nn.LSTM(16, 8, batch_first=True)",
+        "forward": "y, (h, c) = self.part(x, (states[0], states[1]))\nreturn y * scale, h + c",
+        "inputs": "torch.randn(2, 5, 16), (torch.zeros(1, 2, 8), torch.ones(1, 2, 8)), 1.5",
+    },
     "named parts for a profiler": {
         "init": "self.a = nn.Linear(16, 16)",
         "forward": "with torch.profiler.record_function('a'):\n    y = self.a(x)\nreturn y.relu()",
@@ -779,10 +796,12 @@ STRANGERS = (
     "named modules whose names begin with a digit",
     "a codebook that is searched and looked up",
     "steps between times of a table",
+    "a schedule that steps read by their numbers",
     "a configuration that does not tell all its fields",
     "a constant of the file on two devices",
     "variables with names that mean something to torch",
     "two modules of one class in one line",
+    "as many tensors as arguments, but a tuple and a number among these",
 )
 """Programs whose directories are judged as strangers' too."""
 assert {*STRANGERS} <= ODD.keys()

@@ -33,6 +33,8 @@ class Flow:
         """For each operation, whether every kernel that needs its value can make it again: views of
         parameters, buffers and constants, and arithmetic on single numbers that the program writes
         out."""
+        self.is_table_entry = [op.view and self._is_entry(op) for op in self.operations]
+        """For each operation, whether it shows one number of a table of the model."""
         inputs = {graph_input.name for graph_input in graph.inputs}
         self.is_input_free = self._answer_in_order(
             lambda op, answers: (
@@ -85,7 +87,7 @@ class Flow:
         return answers
 
     def _can_be_local(self, op: Operation, answers: list[bool]) -> bool:
-        if self._is_number(op):
+        if self._is_number(op) and not op.view:
             return all(
                 answers[self.producer[name]] and self._is_literal_or_made(self.base(name))
                 if name in self.producer
@@ -104,6 +106,10 @@ class Flow:
             return False
         single = all(self.graph.values[name].shape == () for name in op.outputs if name)
         return single and self.returned.isdisjoint(op.outputs)
+
+    def _is_entry(self, op: Operation) -> bool:
+        base = self.base(op.outputs[0])
+        return self._is_number(op) and not self._is_literal_or_made(base)
 
     def _is_literal_or_made(self, base: str) -> bool:
         """Return whether a value is no table of the model, of which a number is one entry."""

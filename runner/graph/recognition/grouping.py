@@ -353,8 +353,12 @@ class Grouping:
     def _can_compute(self, group: int, expression: set[int]) -> bool:
         """Return whether a kernel computes a constant itself.
 
-        The constant is then an argument, or a mask or a table of the kernel's formula.
+        The constant is then an argument, or a mask or a table of the kernel's formula. One that is
+        computed from an entry of a table is neither: steps that read other entries are equal if
+        they are given its result.
         """
+        if any(self.flow.is_table_entry[i] for e in expression for i in self.flow.sources[e]):
+            return False
         name = self.names[group]
         has_tables = name in _WITH_TABLES or name.endswith("attention")
         if not has_tables and not is_argument(expression, self.kind(group), self.flow):

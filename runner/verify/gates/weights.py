@@ -210,9 +210,10 @@ def vary_weights(
     """Move every floating-point weight up a little, each element by its own random amount.
 
     Default values hide a wrong map: a fresh BatchNorm's weight and running variance are both ones.
-    Positive values stay positive; NaN and infinity stay. `only_defaults`: move only weights with
-    one value throughout. `names`: move only these. `zeros_limit`: the limit of `move_values` for
-    vectors of zeros, such as a fresh bias.
+    Positive values stay positive; NaN and infinity stay; no element of a table becomes larger than
+    its largest one. `only_defaults`: move only weights with one value throughout. `names`: move
+    only these. `zeros_limit`: the limit of `move_values` for vectors of zeros, such as a fresh
+    bias.
     """
     visited: set[int] = set()
     for name, tensor in weights_of(model).items():
@@ -227,7 +228,11 @@ def vary_weights(
         if only_defaults and not has_one_value(data):
             continue
         is_zero_vector = data.dim() == 1 and not data.any()
+        is_table = not isinstance(tensor, nn.Parameter) and not has_one_value(data)
+        largest = data.max() if is_table else None  # `1 - x` and its root need no x above 1.
         move_values(data, generator, zeros_limit if is_zero_vector else 0.1)
+        if largest is not None:
+            data.clamp_(max=largest)
 
 
 def move_values(data: torch.Tensor, generator: torch.Generator, limit: float = 0.1) -> None:
