@@ -29,8 +29,8 @@ class Contract:
 
     inputs: tuple[TensorMeta, ...]
     strides: tuple[tuple[int, ...], ...]
-    argument_count: int
-    """Number of arguments, including those that are no tensors."""
+    tensor_arguments: tuple[bool, ...]
+    """For each argument, whether it is a tensor: no number, and no tuple of tensors."""
     operations: OperationCounts | None = None
     """Operations that it ran on them, without copies."""
     weights: frozenset[tuple[str, TensorMeta]] = frozenset()

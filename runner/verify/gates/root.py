@@ -162,7 +162,8 @@ class RootGate:
     def _convert_inputs(self, component: ComponentFile, inputs: Inputs) -> Inputs:
         """Return the author's inputs in the component's form: only tensors, or all arguments."""
         contract = self.context.tests.contracts.get(component.path)
-        takes_all = contract is not None and contract.argument_count == sum(map(len, inputs))
+        arguments = tuple(map(is_tensor, (*inputs[0], *inputs[1].values())))
+        takes_all = contract is not None and contract.tensor_arguments == arguments
         return inputs if takes_all else (tuple(tensors(list(inputs))), {})
 
 

@@ -33,7 +33,13 @@ from runner.verify.loading_files import (
 )
 from runner.verify.results import NOT_FINITE
 from runner.verify.runtime.operation_watch import ComponentCall, Event, Watch
-from runner.verify.runtime.output_leaves import all_finite, pieces_of, plain_arguments, tensors
+from runner.verify.runtime.output_leaves import (
+    all_finite,
+    is_tensor,
+    pieces_of,
+    plain_arguments,
+    tensors,
+)
 from runner.verify.runtime.random_blocks import RepeatedDraws, draw_shapes
 from runner.verify.runtime.runner import ForwardRunner, Inputs
 
@@ -169,7 +175,7 @@ def note_contract(
     contract = Contract(
         tuple(map(meta_of, input_tensors)),
         tuple(tuple(t.stride()) for t in input_tensors),
-        len(inputs[0]),
+        tuple(map(is_tensor, inputs[0])),
         weights=weight_metas(model),
         settings=settings_of(model),
         plain_arguments=plain_arguments([*inputs[0], *inputs[1].values()]),
