@@ -186,9 +186,9 @@ def test_a_part_that_a_component_lacks_is_told_and_the_rest_judged(
     ("gone", "gate", "said"),
     [
         ("original.py", "composition", "original.py"),
-        (COMPOSED, "rules", "composition_test.py: No such file"),
+        (COMPOSED, "rules", "composition_test.py: failed: No such file"),
         (f"{STEP}/weight_map.json", "step", "weight_map.json: No such file"),
-        (f"{STEP}/refactored.py", "rules", "refactored.py: No such file"),
+        (f"{STEP}/refactored.py", "rules", "refactored.py: failed: No such file"),
         (RELU, "self-test", "relu.py: No such file"),
     ],
 )
@@ -199,7 +199,8 @@ def test_a_file_that_is_missing_is_told_in_plain_words(
 
     verification = judged(fusion, trials=1)
 
-    assert any(said in reason for reason in complaints(verification, gate).values())
+    found = complaints(verification, gate)
+    assert any(said in f"{file}: {reason}" for file, reason in found.items())
 
 
 def test_a_composition_test_that_only_prints_pass_is_none(fusion, judged, complaints):

@@ -354,6 +354,9 @@ def test_any_file_that_is_missing_or_broken_is_a_verdict(fusion, judged, path, s
     assert verification.first_failure
     assert "\n" not in verification.first_failure
     assert str(fusion.directory) not in verification.first_failure
+    if spoilt in {"missing", "syntax"} and path.startswith(("level_", REFACTORED, COMPOSED)):
+        reason = "No such file or directory" if spoilt == "missing" else "line 1: SyntaxError"
+        assert verification.first_failure.startswith(f"rules: {path}: {reason}")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Judges a directory's documents and the source of its files, before anything runs."""
 
 import hashlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runner.problems import import_installed
@@ -48,7 +49,7 @@ def judge_documents(layout: Layout, findings: Findings, *, trusted: bool) -> Non
     components_by_code: dict[tuple[str, str], str] = {}
     seeds = not trusted and _seeds_generators(layout)
     for component in layout.components:
-        with findings.record_cannot_judge("rules", component):
+        with _record_unreadable(layout, findings, component):
             tree = parse_file(layout.directory / component, component)
             fault = import_fault(tree)
             if not trusted:
@@ -70,15 +71,28 @@ def _seeds_generators(layout: Layout) -> bool:
     return False
 
 
+@contextmanager
+def _record_unreadable(layout: Layout, findings: Findings, file: str) -> Iterator[None]:
+    """Record that a file is missing or no Python as a failure, which is told first.
+
+    Without a tree it is `broken`, as the tree is: that is told first then.
+    """
+    try:
+        yield
+    except CannotJudge as error:
+        record = findings.record_broken if layout.tree is None else findings.record_verdict
+        record("rules", file, str(error).removeprefix(f"{file}: "))
+
+
 def _judge_parents(layout: Layout, findings: Findings) -> None:
     """Judge the source of refactored.py files and of the composition test."""
     for step in layout.steps:
         file = f"{step.folder}/refactored.py"
-        with findings.record_cannot_judge("rules", file):
+        with _record_unreadable(layout, findings, file):
             fault = step_parent_fault(parse_file(layout.directory / file, file))
             if fault:
                 findings.record_verdict("rules", file, fault)
-    with findings.record_cannot_judge("rules", COMPOSITION_TEST):
+    with _record_unreadable(layout, findings, COMPOSITION_TEST):
         fault = composed_fault(parse_file(layout.directory / COMPOSITION_TEST, COMPOSITION_TEST))
         if fault:
             findings.record_verdict("rules", COMPOSITION_TEST, fault)

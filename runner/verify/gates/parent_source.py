@@ -53,7 +53,7 @@ def parse_file(path: Path, label: str) -> ast.Module:
     except OSError as error:
         raise CannotJudge(f"{label}: {error.strerror or error}") from error
     except SyntaxError as error:
-        raise CannotJudge(f"{label}:{error.lineno}: SyntaxError: {error.msg}") from error
+        raise CannotJudge(f"{label}: line {error.lineno}: SyntaxError: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise CannotJudge(f"{label}: {type(error).__name__}: {error}") from error
     for node in ast.walk(tree):
@@ -61,7 +61,7 @@ def parse_file(path: Path, label: str) -> ast.Module:
             continue
         if (bits := node.value.bit_length()) > _MOST_BITS:
             raise CannotJudge(
-                f"{label}:{node.lineno}: a number of {bits} bits, of {_MOST_BITS} allowed"
+                f"{label}: line {node.lineno}: a number of {bits} bits, of {_MOST_BITS} allowed"
             )
     return tree
 
