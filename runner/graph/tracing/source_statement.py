@@ -128,7 +128,7 @@ def _find_statement(file: str, line: int) -> _Statement:
     return min(candidates, key=lambda candidate: candidate[0])[1] if candidates else (line, (), "")
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)
 def _nodes(file: str) -> list[ast.AST]:
     """Return the nodes of a file's syntax tree; empty if it is no Python."""
     try:
@@ -137,14 +137,16 @@ def _nodes(file: str) -> list[ast.AST]:
         return []
 
 
-@functools.cache
 def _is_in_loop(file: str, line: int) -> bool:
     """Return whether a line stands in the body of a `for` or `while` loop."""
-    return any(
-        node.body[0].lineno <= line <= (node.body[-1].end_lineno or 0)
-        for node in _nodes(file)
-        if isinstance(node, (ast.For, ast.While))
-    )
+    return any(first <= line <= last for first, last in _loop_bodies(file))
+
+
+@functools.cache
+def _loop_bodies(file: str) -> list[tuple[int, int]]:
+    """Return the first and last line of the body of each loop in a file."""
+    loops = (node for node in _nodes(file) if isinstance(node, (ast.For, ast.While)))
+    return [(node.body[0].lineno, node.body[-1].end_lineno or 0) for node in loops]
 
 
 @functools.cache

@@ -232,7 +232,7 @@ def vary_weights(
         largest = data.max() if is_table else None  # `1 - x` and its root need no x above 1.
         move_values(data, generator, zeros_limit if is_zero_vector else 0.1)
         if largest is not None:
-            data.clamp_(max=largest)
+            data.copy_(torch.where(data > largest, 2 * largest - data, data))
 
 
 def move_values(data: torch.Tensor, generator: torch.Generator, limit: float = 0.1) -> None:
