@@ -342,6 +342,31 @@ def test_an_operator_without_a_row_is_called_by_its_own_name():
     assert spell(op, Expression).text == "torch.ops.aten.frexp.Tensor(x)"
 
 
+def test_a_product_with_a_number_that_a_gradient_runs_is_written_with_its_sign():
+    op = Operation("mul.Scalar", (Ref("x"), 2.0), (), ("y",), schema=("self", "other"))
+    assert spell(op, Expression).text == "x * 2.0"
+
+
+def test_rows_of_a_bag_and_packed_sequences_are_called_by_their_public_names():
+    schema = (
+        *("weight", "indices", "offsets", "scale_grad_by_freq", "mode", "sparse"),
+        *("per_sample_weights", "include_last_offset", "padding_idx"),
+    )
+    args = (*map(Ref, "wio"), False, 0, False, None, False, None)
+    bag = Operation("embedding_bag.padding_idx", args, (), ("y",), schema=schema)
+    assert spell(bag, Expression).text == (
+        "torch.embedding_bag(w, i, o, scale_grad_by_freq=False, mode=0, sparse=False, "
+        "per_sample_weights=None, include_last_offset=False, padding_idx=None)"
+    )
+    schema = (
+        *("data", "batch_sizes", "hx", "params", "has_biases", "num_layers", "dropout", "train"),
+        "bidirectional",
+    )
+    args = (Ref("x"), Ref("n"), (Ref("h"),), (Ref("w"),), True, 1, 0.0, False, True)
+    lstm = Operation("lstm.data", args, (), ("y",), schema=schema)
+    assert spell(lstm, Expression).text.startswith("torch.lstm(x, n, ")
+
+
 def test_an_argument_that_the_row_cannot_say_makes_it_the_operators_own_name():
     schema = ("self", "alpha", "scale", "input_scale")
     plain = Operation("elu.default", (Ref("x"), 1.5, 1, 1), (), ("out",), schema=schema)

@@ -41,6 +41,10 @@ Device = Callable[[], str]
 _DEVICES = (CPU, DEVICE)
 
 _SIGNS_OF_BOTH = {
+    "add": ("+", SUM),
+    "sub": ("-", SUM),
+    "mul": ("*", PRODUCT),
+    "div": ("/", PRODUCT),
     "floor_divide": ("//", PRODUCT),
     "remainder": ("%", PRODUCT),
     "__lshift__": ("<<", SHIFT),
@@ -56,10 +60,6 @@ _SIGNS_OF_BOTH = {
     "ge": (">=", COMPARISON),
 }
 _SIGNS = {
-    "add.Tensor": ("+", SUM),
-    "sub.Tensor": ("-", SUM),
-    "mul.Tensor": ("*", PRODUCT),
-    "div.Tensor": ("/", PRODUCT),
     "floor_divide.default": ("//", PRODUCT),
     **{f"{n}.{kind}": s for n, s in _SIGNS_OF_BOTH.items() for kind in ("Tensor", "Scalar")},
 }
