@@ -285,6 +285,11 @@ def test_a_constant_that_is_returned_is_a_kernel(program: Program) -> None:
     assert names(graph) == ["zeros", "add"]
 
 
+def test_a_softmax_of_a_constant_is_a_kernel_of_its_name(program: Program) -> None:
+    graph = program("b = torch.zeros(4, 8)\nreturn x * b.softmax(-1)")
+    assert names(graph) == ["softmax", "mul"]
+
+
 def test_a_buffer_is_compared_where_the_result_is_read(program: Program) -> None:
     graph = program(
         "return x.masked_fill(self.mask[:4, :8] == 0, 0.0)",

@@ -113,15 +113,20 @@ def connected_constants(constants: Iterable[int], flow: Flow) -> Iterator[set[in
         yield component
 
 
+_NORMALIZES = {"normalization", "softmax"}
+
+
 def is_argument(expression: Iterable[int], reader: str, flow: Flow) -> bool:
     """Return whether a constant only configures the kernel that reads it.
 
     Such a constant is a number, a fill, a range or a literal, or one operation on these; but the
-    latter not for a contraction, which would read it as an operand. `reader` is the kind of the
-    kernel.
+    latter is neither a normalisation or softmax nor for a contraction, which reads operands.
+    `reader` is the kind of the kernel.
     """
-    steps = sum(_computes_numbers(index, flow) for index in expression)
-    return not steps or (steps == 1 and reader != "contraction")
+    steps = [flow.operations[index] for index in expression if _computes_numbers(index, flow)]
+    return not steps or (
+        len(steps) == 1 and reader != "contraction" and kind(steps[0]) not in _NORMALIZES
+    )
 
 
 def _computes_numbers(index: int, flow: Flow) -> bool:
@@ -174,7 +179,8 @@ def constant_name(cone: set[int], flow: Flow, varying: VaryingCode) -> str:
     if single_name and kind(operations[0]) == "creation":
         return single_name
     name = _table_name(cone, operations, flow) or _authors_name(cone, flow, varying)
-    return name or single_name or "constant"
+    main_names = [field_name(op) for op in operations if kind(op) in _NORMALIZES]
+    return name or single_name or (main_names[0] if len(main_names) == 1 else "constant")
 
 
 def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str | None:
