@@ -137,6 +137,13 @@ def test_a_fusion_of_very_many_kernels_is_told_to_hold_fewer() -> None:
     assert advice(fusion(*["relu"] * MOST_KERNELS)) == []
 
 
+def test_a_large_fusion_whose_blocks_are_groups_is_told_nothing() -> None:
+    tree = fusion(*["relu"] * (MOST_KERNELS + 1))
+    root = tree.nodes["root"]
+    grouped = root.model_copy(update={"groups": [root.children[:2]]})
+    assert advice(tree.model_copy(update={"nodes": tree.nodes | {"root": grouped}})) == []
+
+
 def test_a_layout_copy_is_told_to_belong_to_its_operation() -> None:
     copies = layer("linear_8x8", "contiguous_copy_2x8", "contiguous_copy_2x8")
     assert advice(copies) == [
