@@ -75,6 +75,26 @@ ARRIVING: dict[str, tuple[str, Check]] = {
         "(lambda total: (total[:, :, None] - total[:, None]).exp())(y.cumsum(1))",
         lambda z: z.min() > 0 and bool((z.diagonal(dim1=1, dim2=2) == 1).all()),
     ),
+    "shares of a sum": (
+        "(lambda s: s / s.sum(-1, keepdim=True))(y.exp())",
+        lambda z: sums_to_one(z, -1),
+    ),
+    "a mask's bias": (
+        "torch.zeros(4, 12).masked_fill(y > 0, float('-inf'))",
+        lambda z: z.max() == 0 and z.min() == float("-inf"),
+    ),
+    "a quotient whose divisor is kept from zero": (
+        "y / (torch.zeros(4, 12).index_add(0, torch.arange(4), y.exp()) + 1e-16)",
+        lambda z: 0.05 < z.std() < 20,
+    ),
+    "bytes": (
+        "(y * 90).round().to(torch.int8)",
+        lambda z: z.min() < -50 and z.max() > 50,
+    ),
+    "grey levels": (
+        "(y * 90).round().clamp(0, 255).long()",
+        lambda z: z.min() >= 0 and 20 < z.max() <= 255,
+    ),
     "the mean of many": ("y.expand(64, 4, 12).mean(2)", lambda z: z.std() < 0.4),
 }
 

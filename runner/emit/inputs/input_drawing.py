@@ -27,6 +27,7 @@ from runner.emit.inputs.random_numbers import (
     draw_like,
     draw_like_in_place,
     draw_on_both_sides,
+    integer_range,
     is_positive,
     round_digits,
 )
@@ -40,10 +41,12 @@ from runner.emit.inputs.value_domains import (
     NEEDS_UNIT,
     SATURATING,
     cast_index_bound,
+    divides_its_operand,
     grouped_rows,
     index_bound,
     is_divisor,
     must_be_positive,
+    only_computes,
     reader_names,
     telling_range,
 )
@@ -326,7 +329,7 @@ class _InputDrawer:
             return True
         if name in program.fixed_values or program.is_state(name):
             return program.is_state(name) and program.graph.states[name].kind == "parameter"
-        if program.distributions[name].structured:
+        if program.distributions[name].structured or divides_its_operand(program, name):
             return False
         i = program.producers.get(name)
         if i is None:
@@ -390,6 +393,8 @@ class _InputDrawer:
         if not spec.floating:
             upper_bound = index_bound(program, part, name, SMALL_DIVISORS if needs_positive else 2)
             lowest = int(needs_positive and upper_bound > 1)
+            if upper_bound == 2 and not self.safe_numbers and only_computes(program, part):
+                lowest, upper_bound = integer_range(d, spec.dtype)
             dtype = "" if spec.dtype == "int64" else dtype
             return Expression(f"torch.randint({lowest}, {upper_bound}, {as_tuple}{dtype})")
         if spec.dtype.startswith("float8"):

@@ -93,6 +93,22 @@ def draw_on_both_sides(
     return _scale_and_shift(f"torch.randn({size}{dtype})", d.std or 1.0, bound)
 
 
+def integer_range(d: Distribution, dtype: str) -> tuple[int, int]:
+    """Return the least integer, and one more than the largest, of integers of a distribution.
+
+    Uniform numbers between have its mean and spread, as far as the distribution's bounds and the
+    dtype let them; 0 and 1 for one that tells nothing.
+    """
+    if not 1 < d.std < LARGEST**2:
+        return 0, 2
+    bits = int(dtype.removeprefix("u").removeprefix("int")) - (not dtype.startswith("u"))
+    least, largest = 0 if dtype.startswith("u") else -(2**bits), 2**bits - 1
+    half = math.sqrt(3) * d.std
+    start, end = (float(round_digits(number)) for number in (d.mean - half, d.mean + half))
+    low, high = math.ceil(max(start, d.low, least)), math.floor(min(end, d.high, largest))
+    return (low, high + 1) if low < high else (0, 2)
+
+
 def draw_like_in_place(d: Distribution, normal: str) -> Expression:
     """Return an expression that draws nearly the same elements in the memory of one tensor.
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
+from runner.graph.distributions.values import SIZES
 from runner.graph.ir import Operation, Ref
+from runner.graph.operations import kind
 from runner.tree.interface import Program
 from runner.tree.part import Part
 
@@ -43,6 +45,9 @@ _CUTTING_OPERATORS = {
     "hardsigmoid": (-3.0, 3.0),
 }
 """Operator -> the default bounds outside of which it gives one number."""
+_COMPUTING = {"pointwise", "contraction", "reduction", "scan", "copy"}
+_COUNTING = {"index", "indices", "target", "repeats", "offs", "offsets", "lengths", "values"}
+"""Arguments of operators that are indices or lengths."""
 _NO_INDEX = 1 << 62
 # These return positions along a dimension.
 INDEXES = {
@@ -107,6 +112,31 @@ def telling_range(program: Program, part: Part, name: str) -> tuple[float, float
             if isinstance(low, (int, float)) and isinstance(high, (int, float)):
                 return float(low), float(high)
     return None
+
+
+def only_computes(program: Program, part: Part) -> bool:
+    """Return whether a part uses no integer as an index, a number of repetitions or a length."""
+    operations = [program.graph.operations[i] for i in part.operations]
+    return all(
+        op.view or (kind(op) in _COMPUTING and _COUNTING.isdisjoint(op.schema)) for op in operations
+    )
+
+
+def divides_its_operand(program: Program, name: str) -> bool:
+    """Return whether a value is a sum, a maximum or a norm by which its operand is divided."""
+    i = program.producers.get(name)
+    if i is None or program.graph.operations[i].name not in SIZES:
+        return False
+    operand = next(program.graph.operations[i].refs())
+    waiting = [name]
+    while waiting:
+        value = waiting.pop()
+        for reader in program.consumers.get(value, ()):
+            op = program.graph.operations[reader]
+            if op.name == "div" and op.args[:2] == (Ref(operand), Ref(value)):
+                return True
+            waiting += filter(None, op.outputs if op.view else ())
+    return False
 
 
 def _is_root(op: Operation) -> bool:

@@ -19,6 +19,10 @@ from runner.graph.distributions.pointwise import apply_pointwise
 from runner.graph.distributions.values import Rule, Values, number_or
 from runner.graph.ir import Arg, Operation, Ref
 
+_LEAST_DIVISOR = 0.05
+"""Least divisor, as a part of the divisors' root mean square, from which a quotient is estimated:
+models hardly ever divide by what is nearly zero, and an estimate must not hang on that."""
+
 
 def _rsub(values: Values, op: Operation) -> Distribution:
     return add(values.distribution(op.args[1]), values.distribution(op.args[0]).scale(-1.0))
@@ -72,9 +76,12 @@ def _div(values: Values, op: Operation) -> Distribution:
             if divisor.low
             else Distribution()
         )
-    return multiply(
-        values.distribution(op.args[0]), apply_pointwise(divisor, lambda x: 1 / x if x else 0.0)
+    least = _LEAST_DIVISOR * math.sqrt(divisor.square) or 1.0
+    inverse = apply_pointwise(
+        divisor, lambda x: 1 / math.copysign(max(abs(x), least), x) if x else 0.0
     )
+    result = multiply(values.distribution(op.args[0]), inverse)
+    return replace(result, structured=True) if values.is_normalised(op) else result
 
 
 def _masked_fill(values: Values, op: Operation) -> Distribution:
@@ -91,7 +98,8 @@ def _select(values: Values, mask: Arg, if_true: Arg, if_false: Arg) -> Distribut
     infinite = share * a.infinite + (1 - share) * b.infinite
     finite = [(w, d) for w, d in ((share, a), (1 - share, b)) if d.infinite < 1]
     result = replace(mix(finite) if finite else a, infinite=infinite)
-    is_mask = values.is_fixed(mask) and any(d.zeros == 1 or d.infinite for d in (a, b))
+    is_bias = any(d.infinite == 1 for d in (a, b)) and any(d.low == d.high for d in (a, b))
+    is_mask = is_bias or (values.is_fixed(mask) and any(d.zeros == 1 or d.infinite for d in (a, b)))
     structured = any(d.structured for d in (a, b)) or is_mask
     return replace(result, structured=structured, infinite=infinite if structured else 0.0)
 

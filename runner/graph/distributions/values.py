@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from runner.graph.distributions.distribution import Distribution, constant
 from runner.graph.ir import Arg, Number, Operation, Ref, Symbol, TensorSpec
 
+SIZES = {"sum", "amax", "max", "norm", "vector_norm", "linalg_vector_norm", "frobenius_norm"}
+"""Reductions whose operand is normalised if it is divided by the result."""
 _ROUNDING = {"floor": (0.0, 1.0), "ceil": (-1.0, 0.0), "round": (-0.5, 0.5), "trunc": (-1.0, 1.0)}
 """Bounds of a number minus the rounded number."""
 
@@ -30,6 +32,8 @@ class Values:
         self.base: dict[str, str] = {}
         """The value that each view shows."""
         self.cumulative: set[str] = set()
+        self.sizes: dict[str, str] = {}
+        """By result of a reduction in SIZES: the value that was reduced."""
         self.rounded: dict[str, tuple[str, float, float]] = {}
         """By rounded value: what was rounded, and the bounds of what the rounding took away."""
 
@@ -40,6 +44,8 @@ class Values:
             self.base.update((name, self.base.get(source, source)) for name in op.outputs)
         if op.name == "cumsum":
             self.cumulative.update(op.outputs)
+        if source and op.name in SIZES:
+            self.sizes[op.outputs[0]] = source
         if source and any(op.outputs[:1]) and (rounded := self._rounding(op, source)):
             self.rounded[op.outputs[0]] = rounded
 
@@ -81,6 +87,11 @@ class Values:
         """Return whether two operands are views of the same cumulative sum."""
         bases = {self.base.get(name, name) for name in op.refs()}
         return len(bases) == 1 and bases <= self.cumulative
+
+    def is_normalised(self, op: Operation) -> bool:
+        """Return whether a quotient divides a value by its own sum, maximum or norm."""
+        value, divisor = (arg.name if isinstance(arg, Ref) else "" for arg in op.args[:2])
+        return value != "" and self.sizes.get(self.base.get(divisor, divisor)) == value
 
     def is_weight(self, arg: Arg) -> bool:
         """Return whether an argument is a matrix of parameters, also as a view of them."""
