@@ -453,6 +453,17 @@ def _refuse_unknown_variables() -> None:
             raise ConfigError(f"{variable}: no such setting", hint=hint)
 
 
+_COMPLAINTS = {
+    "byte_size": "must be a size, such as 16GiB",
+    "byte_size_unit": "must be a size, such as 16GiB",
+    "path_type": "must be a path",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+}
+"""Maps pydantic's error types to plain words; other errors have pydantic's own text."""
+
+
 def _explain_error(
     error: ValidationError, flags: Mapping[str, Any], file: Path | None
 ) -> KdrunError:
@@ -464,7 +475,9 @@ def _explain_error(
         value = ",".join(map(str, value))
     elif isinstance(value, Path):
         value = str(value)
-    complaint = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    complaint = _COMPLAINTS.get(first["type"]) or (
+        first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    )
     message = f"{value!r}: {complaint}"
     if field in flags:
         return UsageError(f"--{field.replace('_', '-')} {message}")

@@ -17,7 +17,7 @@ from runner.cli.options import (
     new_console,
     settings_from,
 )
-from runner.errors import UsageError
+from runner.errors import StoreError, UsageError
 from runner.quantities import pluralize
 
 UNCUT_WIDTH = 10_000
@@ -230,8 +230,11 @@ def workloads(
         if measure:
             catalogue = _measure_workloads(catalogue, subject, settings, operation, first)
             if subject.place != Path():
-                kept = keep_measurements(catalogue, subject.place)
-                click.echo(f"{kept}: kdrun report shows them", err=True)
+                try:
+                    kept = keep_measurements(catalogue, subject.place)
+                    click.echo(f"{kept}: kdrun report shows them", err=True)
+                except StoreError as error:
+                    click.echo(f"but mind: the times are not kept: {error}", err=True)
         chosen = catalogues.choose_workloads(catalogue, operation, first)
         if exported is not None:
             from runner.report.export import export

@@ -112,7 +112,8 @@ def parse_problem(path: Path, source: bytes) -> ast.Module:
     """Return the syntax tree of a file in KernelBench format; ProblemError if it is another."""
     tree = _parse_source(path, source)
     if not tree.body:
-        raise ProblemError(path, "the file is empty", hint=_FORMAT)
+        reason = "the file has comments and no code" if source.strip() else "the file is empty"
+        raise ProblemError(path, reason, hint=_FORMAT)
     names = set(_defined_names(tree))
     for name in REQUIRED:
         if name not in names and not _may_hide_names(tree):

@@ -142,6 +142,12 @@ class Catalogue(Document):
     workloads: list[CatalogueWorkload]
     families: list[Family]
 
+    def __repr__(self) -> str:
+        counts = pluralize(len(self.workloads), self.level), pluralize(self.problems, "model")
+        return f"<{counts[0]} in {counts[1]} of {self.title}: .workloads lists them>"
+
+    __str__ = __repr__
+
 
 @dataclass(frozen=True, slots=True)
 class ComponentInstances:

@@ -99,7 +99,7 @@ def keep_measurements(catalogue: Catalogue, place: Path) -> Path:
     older = read_measurements(place)
     kept = older.updated_by(newer) if older else newer
     path = place / MEASUREMENTS_FILE
-    write_atomically(path, kept.to_json(), "--measure")
+    write_atomically(path, kept.to_json(), "directory")
     return path
 
 

@@ -73,6 +73,9 @@ def find_subject(name: str, output: Path) -> Subject:
             tree = read_any_version(path)
             problem = ReportProblem(_make_row(path, tree), path, tree, _read_result(path))
             return Subject(problem.label, path, None, (problem,), ())
+        if (result := _read_result(path)) is not None:  # of an attempt that made no tree
+            problem = ReportProblem(_make_row(path, None), path, None, result)
+            return Subject(problem.label, path, None, (problem,), ())
         if (path / MANIFEST_FILE).exists():
             root = path.parent.parent if path.absolute().parent.name == RUNS else path
             return _read_run(_read_manifest(path), path, root)

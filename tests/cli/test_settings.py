@@ -107,15 +107,18 @@ def test_lists_are_written_with_commas_in_a_variable_and_alone_in_a_file(
             "memory: 16",
             "settings.yaml:1: memory: 16: less than any problem takes; write it with its unit",
         ),
-        ("memory: 16 apples", "settings.yaml:1: memory: '16 apples': could not interpret byte"),
-        ("level: [one]", "settings.yaml:1: level: 'one': must be a valid integer"),
+        (
+            "memory: 16 apples",
+            "settings.yaml:1: memory: '16 apples': must be a size, such as 16GiB",
+        ),
+        ("level: [one]", "settings.yaml:1: level: 'one': must be a whole number"),
         ("run_id: ../up", "settings.yaml:1: run_id: '../up': it names a folder, such as nightly-3"),
         ("trials: 2\n\nmode: fast", "settings.yaml:3: mode: 'fast': must be"),
         (
             "# so\nretries: {node: 1}",
             "settings.yaml:2: retries: {'node': 1}: no cause is called 'node'",
         ),
-        ("retries:\n  node_lost: x", "settings.yaml:1: retries: 'x': must be a valid int"),
+        ("retries:\n  node_lost: x", "settings.yaml:1: retries: 'x': must be a whole number"),
         ("- trials", "settings.yaml: not a mapping; write lines such as `trials: 2`"),
         ("trials: [1", "settings.yaml:1: not YAML: expected ',' or ']'"),
         ("a: b: c", "settings.yaml:1: not YAML: mapping values are not allowed here"),
@@ -153,11 +156,11 @@ def test_a_file_that_is_not_there_is_told() -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("KDRUN_TRIALS", "x", "KDRUN_TRIALS: 'x': must be a valid integer"),
+        ("KDRUN_TRIALS", "x", "KDRUN_TRIALS: 'x': must be a whole number"),
         ("KDRUN_STORE", "gs://b", "KDRUN_STORE: 'gs://b': not a store; write s3://"),
         ("KDRUN_TRAILS", "3", "KDRUN_TRAILS: no such setting; is it trials?"),
         ("KDRUN_DEVICE", "cuda:1", "KDRUN_DEVICE: 'cuda:1': write cpu, auto, or the type of an"),
-        ("KDRUN_LEVEL", "a,b", "KDRUN_LEVEL: 'a': must be a valid integer"),
+        ("KDRUN_LEVEL", "a,b", "KDRUN_LEVEL: 'a': must be a whole number"),
     ],
 )
 def test_a_broken_variable_is_told_by_its_name(
@@ -177,8 +180,8 @@ def test_a_broken_variable_is_told_by_its_name(
         ({"workers": 0}, "--workers 0: must be"),
         ({"timeout": 0.0}, "--timeout 0.0: must be greater than 0"),
         ({"num_gpus": -1.0}, "--num-gpus -1.0: must be"),
-        ({"memory": "much"}, "--memory 'much': could not parse value and unit"),
-        ({"memory": "-1GiB"}, "--memory '-1GiB': could not parse value and unit"),
+        ({"memory": "much"}, "--memory 'much': must be a size, such as 16GiB"),
+        ({"memory": "-1GiB"}, "--memory '-1GiB': must be a size, such as 16GiB"),
         ({"num_gpus": 1.5}, "--num-gpus 1.5: a part of one, or whole ones"),
         ({"num_cpus": 0.0}, "--num-cpus 0.0: must be greater than 0"),
         (

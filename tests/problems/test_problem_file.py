@@ -100,11 +100,18 @@ def test_a_byte_order_mark_is_no_fault(write: Write) -> None:
     assert read_problem(path).name == "doubling"
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n"])
-def test_an_empty_file_says_so(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
+        ("# nothing yet\n", "the file has comments and no code"),
+    ],
+)
+def test_an_empty_file_says_so(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "empty.py"
     path.write_text(text)
-    assert complaint(path).startswith("the file is empty; a problem has `class Model(nn.Module)`")
+    assert complaint(path).startswith(f"{said}; a problem has `class Model(nn.Module)`")
 
 
 def test_null_bytes_are_not_python(tmp_path: Path) -> None:

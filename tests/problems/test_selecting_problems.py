@@ -294,6 +294,14 @@ def test_what_nobody_has_is_looked_for_in_both(beside: DataRoot) -> None:
     )
 
 
+def test_a_name_whose_file_lies_here_is_asked_for(
+    beside: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vit_blok.py").touch()
+    assert refusal(beside, patterns=["vit_blok"]).endswith("; is it the file vit_blok.py?")
+
+
 def test_one_problem_is_found_or_the_several_are_listed(beside: DataRoot) -> None:
     assert select_problem("*VIT", beside).name == "21_ViT"
     with pytest.raises(UsageError) as caught:

@@ -33,6 +33,12 @@ def test_it_adds_up_to_what_the_trees_say(catalogue: Catalogue, made: Path) -> N
     assert sum(family.workloads for family in catalogue.families) == len(catalogue.workloads)
 
 
+def test_it_is_printed_in_one_line(catalogue: Catalogue) -> None:
+    count = len(catalogue.workloads)
+    models = len(TAKEN_APART)
+    assert str(catalogue) == f"<{count} kernels in {models} models of {RUN}: .workloads lists them>"
+
+
 def test_the_largest_share_comes_first_and_shares_are_a_whole(catalogue: Catalogue) -> None:
     shares = [row.share for row in catalogue.workloads]
     assert shares == sorted(shares, reverse=True)

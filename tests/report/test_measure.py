@@ -121,6 +121,15 @@ def test_a_workload_without_a_time_has_no_share_of_the_time(output: Path) -> Non
     assert two.split()[-2:] == ["-", "-"]
 
 
+def test_times_that_cannot_be_kept_are_shown_all_the_same(made: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(made / "level1/softmax", tmp_path / "softmax")
+    (copy / "measurements.json").mkdir()
+    done = CliRunner().invoke(cli, ["workloads", str(copy), "--measure"], standalone_mode=False)
+    assert done.exception is None
+    assert "but mind: the times are not kept: " in done.stderr
+    assert "softmax" in done.stdout
+
+
 def test_the_component_files_are_not_changed_by_measuring(made: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(made / "level1/softmax", tmp_path / "softmax")
     before = sorted(p.relative_to(copy) for p in copy.rglob("*"))

@@ -9,8 +9,9 @@ import pytest
 from sample_run import RUN, TAKEN_APART, write_run
 
 from runner.errors import DecompositionError, StoreError, UsageError
+from runner.report.page.problem_data import failure_data
 from runner.report.subject import find_subject
-from runner.store.result import RESULT_FILE
+from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
 from runner.tree.document import TREE_FILE
 
 
@@ -47,6 +48,29 @@ def test_a_run_that_was_pulled_has_its_problems_beside_its_manifest(
 def test_a_decomposition_is_a_subject_of_one(made: Path) -> None:
     (found,) = find_subject(str(made / "level3/mlp"), made).problems
     assert (found.label, found.row.status) == ("level3/mlp", "passed")
+
+
+def test_a_problem_that_could_not_be_taken_apart_is_a_subject_of_one(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.py").write_text("x = 1\n")
+    fields = {"problem": "bad", "source_level": "custom", "status": "error", "reason": "no Model"}
+    none = {"figures": None, "bitwise_equal": None, "max_diff": None, "files": {}}
+    result = ProblemResult.from_directory(made / "level3/mlp").model_copy(
+        update=fields | none | {"source_sha256": sha256_of(tmp_path / "bad.py"), "stage": "load"}
+    )
+    place, log = tmp_path / "output/custom/bad", tmp_path / "output/logs/custom/bad.log"
+    for path, text in ((place / RESULT_FILE, result.to_json()), (log, "printed\n")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    subject = find_subject(str(place), tmp_path / "output")
+    (found,) = subject.problems
+    assert (found.label, found.row.status, found.tree) == ("custom/bad", "error", None)
+    told = failure_data(found, subject)
+    assert told["source"] == "x = 1\n"
+    assert told["log"] == "printed\n"
+    assert told["command"].startswith("kdrun decompose bad.py")
 
 
 def test_a_decomposition_that_nobody_verified_says_so(output: Path) -> None:

@@ -170,6 +170,8 @@ def _find_source(problem: ReportProblem, subject: Subject) -> Path | None:
         candidates += [data / f"{problem.label}.py", data / f"{problem.row.problem}.py"]
         candidates += [Path(name) for name in named if Path(name).stem == problem.row.problem]
     digest = problem.result.source_sha256 if problem.result else None
+    if digest is not None:  # `kdrun decompose bad.py` may have been run here.
+        candidates.append(Path(f"{problem.row.problem}.py"))
     for candidate in candidates:
         if candidate.is_file() and digest in (None, sha256_of(candidate)):
             return candidate
@@ -180,6 +182,8 @@ def _read_log(problem: ReportProblem, subject: Subject) -> str | None:
     paths = [problem.directory / LOG_PATH]
     if subject.manifest:
         paths.append(subject.place / "logs" / f"{problem.label}.log")
+    else:
+        paths.append(problem.directory.resolve().parents[1] / "logs" / f"{problem.label}.log")
     for path in paths:
         try:
             text = read_file(path).decode(errors="replace")
@@ -200,6 +204,8 @@ def _command(problem: ReportProblem, subject: Subject, source: Path | None) -> s
     if options.decomposer is None and source is not None:
         return shlex.join(["kdrun", "decompose", str(source), *flags])
     if subject.manifest is None:
-        return shlex.join(["kdrun", "decompose", problem.label, *flags])
+        is_file = problem.row.source_level == "custom"  # which no dataset has
+        name = f"{problem.row.problem}.py" if is_file else problem.label
+        return shlex.join(["kdrun", "decompose", name, *flags])
     name, run = problem.row.problem, subject.manifest.run_id
     return shlex.join(["kdrun", "submit", "--problem", name, "--run-id", run, "--no-resume"])
