@@ -29,6 +29,8 @@ class LocalDecomposition:
     directory: Path
     log: Path | None
     """Log of the child's output; None if it printed nothing."""
+    replaces_another: bool = False
+    """Whether an earlier decomposition of another file, which passed, was replaced."""
     earlier_stays: bool = False
     """Whether `directory` still holds an earlier decomposition that passed, and not this result."""
 
@@ -54,6 +56,7 @@ def decompose(
     facts = {"named": import_name, "keeps_passed": True, "keeps_values": keeps_values}
     task = local_task(problem.path, name, directory, scratch, settings).model_copy(update=facts)
     log = settings.output / "logs" / f"{name}.log"
+    earlier = store.result(name)
     outcome = attempt.decompose(task, log.absolute())
     answer = outcome.answer
     _raise_if_refused(answer)
@@ -69,6 +72,7 @@ def decompose(
         outcome.result,
         directory,
         log if log.exists() else None,
+        replaces_another=earlier is not None and earlier.is_pass_of_another(problem.sha256),
         earlier_stays=outcome.artifact_prefix is None,
     )
 

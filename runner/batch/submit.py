@@ -50,7 +50,7 @@ from runner.problems import (
     write_choices,
     write_target_problems,
 )
-from runner.quantities import pluralize, size
+from runner.quantities import join_first, pluralize, size
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest
 from runner.store.result import RunOptions
@@ -58,6 +58,8 @@ from runner.store.runs import RunStore
 from runner.zoo import write_zoo_problems
 
 MessagePrinter = Callable[[str], None]
+MAX_IGNORED_NAMES = 3
+"""Number of files or results that a remark names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,9 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
     if not is_dry_run:
         require_package("ray", "cluster", "kdrun submit")
     root = data_root(settings.data)
+    if ignored := root.ignored_files():
+        files = join_first([file.name for file in ignored], MAX_IGNORED_NAMES)
+        say(f"but mind: {root.path} has level folders, so these beside them are left out: {files}")
     selected = _select_problems(root, settings)
     choices = choose_variants(selected, settings.set, settings.dtype)
     if settings.fit is None:
@@ -124,6 +129,11 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
     if shared_store is None:
         earlier_results = {label(p): result for p in problems if (result := store.result(label(p)))}
         items = plan(problems, earlier_results, store.damage, options, __version__, **selection)
+        sources = {item.label: item.problem.sha256 for item in items}
+        replaced = [n for n, r in earlier_results.items() if r.is_pass_of_another(sources.get(n))]
+        if replaced:
+            names = join_first(replaced, MAX_IGNORED_NAMES)
+            say(f"but mind: passes of other sources with these names are replaced: {names}")
     else:
         shared_store.find_manifest(run_id)  # Fail now if the run's manifest cannot be read.
         items = plan_with_store(shared_store, run_id, store, problems, options, **selection)

@@ -252,7 +252,9 @@ def print_result(decomposition: LocalDecomposition, took_s: float, console: Cons
         console.print(
             f"the earlier one, which passed, stays: {decomposition.directory}", soft_wrap=True
         )
-    elif set(result.files) - {problem_logs.LOG_PATH}:
+    elif decomposition.replaces_another:
+        console.print("but mind: this replaced a pass of another source with the same name")
+    if not decomposition.earlier_stays and set(result.files) - {problem_logs.LOG_PATH}:
         console.print(f"look at: {decomposition.directory}", soft_wrap=True)
     if decomposition.log is not None and result.status != "passed":
         console.print(f"log:     {decomposition.log}", soft_wrap=True)

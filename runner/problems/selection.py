@@ -51,6 +51,13 @@ class DataRoot:
         chosen = [f for f in files if not level_names or source_level(f) in level_names]
         return sorted((f for f in chosen if f.name != "__init__.py"), key=_sort_key)
 
+    def ignored_files(self) -> list[Path]:
+        """Return the problem files that lie beside the level folders, and are not read."""
+        if self.flat or self.kind != "directory":
+            return []
+        files = [f for f in sorted(self.path.glob("*.py")) if f.is_file()]
+        return [f for f in files if b"class Model" in f.read_bytes()]
+
     def __str__(self) -> str:
         descriptions = {
             "kernelbench": "KernelBench",

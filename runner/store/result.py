@@ -203,6 +203,10 @@ class ProblemResult(ResultSummary):
     def total_s(self) -> float:
         return sum(self.seconds.values())
 
+    def is_pass_of_another(self, source_sha256: str | None) -> bool:
+        """Return whether it passed, and is of a file with another digest than this one."""
+        return self.status == "passed" and source_sha256 not in (None, self.source_sha256)
+
     @property
     def sha256(self) -> str:
         """sha256 of the result.json that holds this result."""

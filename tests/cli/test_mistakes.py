@@ -190,6 +190,24 @@ def test_a_problem_that_is_broken_now_keeps_what_passed_before(
     assert "look at" not in ended.out + never_there.out
 
 
+def test_what_is_left_out_or_replaced_is_said(kdrun: Kdrun, decomposition: Path) -> None:
+    shutil.copytree(decomposition / "level1/silu", "output/level1/silu")
+    Path("mine/level1").mkdir(parents=True)
+    for path in ("mine/level1/silu.py", "mine/beside.py"):
+        Path(path).write_text(Path(SILU).read_text() + "\n# another text\n")
+    Path("mine/setup.py").write_text("import setuptools\n")
+    planned = kdrun("submit", "--data", "mine", "--dry-run")
+    assert planned.err.splitlines()[:2] == [
+        "but mind: mine has level folders, so these beside them are left out: beside.py",
+        "but mind: passes of other sources with these names are replaced: level1/silu",
+    ]
+    done = kdrun("decompose", "mine/level1/silu.py", "--trials", "1")
+    said = "but mind: this replaced a pass of another source with the same name\n"
+    assert said in done.out
+    again = kdrun("decompose", "mine/level1/silu.py", "--trials", "1")
+    assert (again.code, said in again.out) == (0, False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
