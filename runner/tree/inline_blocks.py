@@ -6,6 +6,7 @@ and MLP called in turn from two lists. A block is found by its operations and th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -234,8 +235,9 @@ def _without_differing_kernels(
 ) -> list[list[int | Region]]:
     """Remove kernels with other arguments in each turn (`out[:, t] = y`) that nobody reads."""
     dropped_kernels: set[int] = set()
-    equal_units = [unit for unit in units if len(unit) == len(units[-1])]
-    for position in range(len(units[-1])):
+    ((length, _),) = Counter(map(len, reversed(units))).most_common(1)
+    equal_units = [unit for unit in units if len(unit) == length]
+    for position in range(length):
         kernels = [k for unit in equal_units if isinstance(k := unit[position], int)]
         if len({_attributes(flow, k) for k in kernels}) <= max(2, len(equal_units) // 3):
             continue

@@ -7,10 +7,11 @@ matter.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from runner.graph.ir import Operation, Recipe, Ref, State, TensorSpec, substitute
+from runner.graph.operations import is_sized_by_values
 from runner.tree.document import Level
 from runner.tree.interface import Program
 from runner.tree.naming import hash_key, name_workloads
@@ -54,14 +55,31 @@ def identity(program: Program, part: Part) -> Hashable:
     for name in (*part.io.inputs, *part.io.states, *(n for op in operations for n in op.outputs)):
         number_of[name] = f"v{len(number_of)}"
     position_of = {i: p for p, i in enumerate(part.operations)}
+    values = {n: program.graph.values[n] for op in operations for n in op.outputs if n}
+    for name in _selected_values(program, operations):
+        del values[name]
     return (
         part.level,
-        _numbered_operations(operations, number_of, program.graph.values),
+        _numbered_operations(operations, number_of, values),
         tuple(program.spec(n).canonical for n in part.io.inputs),
         tuple(_weight_key(program.graph.states[n], program.spec(n)) for n in part.io.states),
         tuple(number_of[n] for n in part.io.outputs),
         _shape_of_tree(part, position_of),
     )
+
+
+def _selected_values(program: Program, operations: Iterable[Operation]) -> Iterator[str]:
+    """Yield what a mask selects only to be put elsewhere by it: `y[mask]` of `x[mask] = y[mask]`.
+
+    How many numbers these are makes no difference to the operation.
+    """
+    for op in operations:
+        if op.name == "index" and is_sized_by_values(op, program.graph.values):
+            readers = [
+                program.graph.operations[i] for i in program.consumers.get(op.outputs[0], ())
+            ]
+            if readers and all(r.name == "index_put" and r.args[1] == op.args[1] for r in readers):
+                yield op.outputs[0]
 
 
 def digest(program: Program, part: Part) -> str:

@@ -290,3 +290,13 @@ def test_the_best_of_many_are_picked_and_not_sent_to_experts(program: Program) -
     found = names(program("return x[self.score(x).squeeze(-1).topk(3).indices].relu()",
                           init="self.score = nn.Linear(8, 1)"))  # fmt: skip
     assert "index" in found
+
+
+def test_putting_what_a_mask_selects_where_it_was_is_a_where(program: Program) -> None:
+    forward = "far = x > y\nx = x.clone()\nx[far] = {value}\nreturn x * 2"
+    inputs = "torch.rand(4, 8), torch.rand(4, 8)"
+    graph = program(forward.format(value="y[far]"), arguments="x, y", inputs=inputs)
+    assert "where" in names(graph)
+    assert "index_put" not in names(graph)
+    graph = program(forward.format(value="y[~far][:1]"), arguments="x, y", inputs=inputs)
+    assert "where" not in names(graph)

@@ -2,6 +2,8 @@
 
 from outlines import Apart, drawn
 
+from runner.tree.workload import identity
+
 ENDS = """
 def get_inputs(): return [torch.rand(2, 12, 8)]
 def get_init_inputs(): return []
@@ -503,3 +505,33 @@ class Model(nn.Module):
 def test_a_function_with_a_constant_is_one_fusion(apart: Apart) -> None:
     _, root = apart(SAMPLED)
     assert "sample" in [part.stem for part in root.children]
+
+
+FARTHEST = (
+    """
+def sample(points):
+    picked = torch.zeros(2, 4, dtype=torch.long)
+    distance = torch.full((2, 12), 1e10)
+    farthest = torch.zeros(2, dtype=torch.long)
+    for i in range(4):
+        picked[:, i] = farthest
+        center = points[torch.arange(2), farthest].unsqueeze(1)
+        to_center = ((points - center) ** 2).sum(-1)
+        nearer = to_center < distance
+        distance[nearer] = to_center[nearer]
+        farthest = distance.max(-1)[1]
+    return picked
+
+class Model(nn.Module):
+    def forward(self, points):
+        return sample(points)
+"""
+    + ENDS
+)
+
+
+def test_turns_that_select_by_a_mask_and_write_elsewhere_are_one_workload(apart: Apart) -> None:
+    program, root = apart(FARTHEST)
+    turns = [part for part in root.children if part.stem == "sample_step"]
+    assert len(turns) == 4
+    assert identity(program, turns[1]) == identity(program, turns[2])

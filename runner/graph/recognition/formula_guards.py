@@ -90,6 +90,13 @@ def _embedding_bag(match: Match, flow: Flow, root: int) -> str | None:
     return "embedding_bag" if match.dims == (len(match.reduced_shape) - 2,) else None
 
 
+def _selection(match: Match, flow: Flow, root: int) -> str | None:
+    """Accept a mask of truth values, and numbers that replace others and are not added to them."""
+    mask, op = match.value("mask"), flow.operations[root]
+    is_mask = isinstance(mask, Ref) and flow.graph.values[mask.name].dtype == "bool"
+    return "where" if is_mask and op.arg("accumulate") is not True else None
+
+
 def _segment_sum(match: Match, flow: Flow, root: int) -> str | None:
     """Accept a square result: the sums from every position to every position."""
     shape = flow.graph.values[flow.operations[root].outputs[0]].shape
@@ -182,6 +189,7 @@ GUARDS: dict[str, Guard] = {
     "embedding_bag": _embedding_bag,
     "masked_mean": _masked_mean,
     "segment_sum": _segment_sum,
+    "where": _selection,
     "topk_router": _topk_router,
     "expert_combine": _expert_combine,
     **{name: _scalar_result(name) for name, _ in LOSSES},

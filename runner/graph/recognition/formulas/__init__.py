@@ -7,7 +7,7 @@ matches each spelling of that function.
 
 from runner.graph.recognition.formulas.activations import ACTIVATIONS, GATED
 from runner.graph.recognition.formulas.attention import POSITIONS, SOFTMAXES
-from runner.graph.recognition.formulas.lookups import EMBEDDINGS, EXPERTS, SCANS
+from runner.graph.recognition.formulas.lookups import EMBEDDINGS, EXPERTS, SCANS, SELECTIONS
 from runner.graph.recognition.formulas.losses import LOSSES
 from runner.graph.recognition.formulas.normalizations import NORMALIZATIONS
 
@@ -21,6 +21,7 @@ FORMULAS: Formulas = (
     *ACTIVATIONS,
     *NORMALIZATIONS,
     *SOFTMAXES,
+    *SELECTIONS,
     *EMBEDDINGS,
     *SCANS,
     ("div", ("c / x",)),  # torch runs a reciprocal, and a product with the number

@@ -29,6 +29,10 @@ EXPERTS = (
     )),
 )  # fmt: skip
 
+SELECTIONS = (
+    ("where", ("index_put(x, mask, rows(y, mask))",)),  # x[mask] = y[mask]
+)
+
 EMBEDDINGS = (
     ("embedding_bag", ("sum(embedding(weight, x), d)", "mean(embedding(weight, x), d)",
                        "max(embedding(weight, x), d)")),
