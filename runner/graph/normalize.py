@@ -140,6 +140,12 @@ class _Functionalizer:
 
     def _rewrite(self, op: Operation) -> None:
         source = op.args[0] if op.args else None
+        if op.name.startswith("_foreach_") and op.name.endswith("_"):
+            single = op.name.removeprefix("_foreach_")
+            raise NotImplementedError(
+                f"cannot be captured: torch.{op.name} writes into a list of tensors; "
+                f"write a loop with x.{single}(...)"
+            )
         if op.name in CHECKS or (op.name == "set_" and len(op.args) == 1):
             return  # A tensor that frees its memory is never read again.
         if self._updates_batch_count(op):

@@ -228,6 +228,43 @@ def test_a_write_that_cannot_be_followed_is_refused_with_a_reason(decomposed: De
         )
 
 
+LISTS = """
+class Model(nn.Module):
+    def forward(self, x):
+        a = x + 1
+        torch._foreach_mul_([a], 0.5)
+        return a
+
+def get_inputs(): return [torch.rand(4, 8)]
+def get_init_inputs(): return []
+"""
+NESTED = """
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x * 2).to_padded_tensor(0.0)
+
+def get_inputs():
+    rows = [torch.randn(3, 16), torch.randn(5, 16)]
+    return [torch.nested.nested_tensor(rows, layout=torch.jagged)]
+def get_init_inputs(): return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (LISTS, r"a list of tensors; write a loop with x\.mul_"),
+        (NESTED, "with nested tensors; give"),
+    ],
+    ids=["a write into a list", "nested tensors"],
+)
+def test_tensors_in_one_are_refused_with_what_to_write(
+    decomposed: Decomposed, source: str, reason: str
+) -> None:
+    with pytest.raises(CaptureError, match=reason):
+        decomposed(source)
+
+
 def test_what_is_computed_outside_of_torch_is_refused_with_its_line(decomposed: Decomposed) -> None:
     with pytest.raises(CaptureError, match=r"no input reaches an output through torch \(line \d+"):
         decomposed(

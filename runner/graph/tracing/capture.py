@@ -48,7 +48,7 @@ from runner.graph.tracing.layer_copies import check_repeated_layers, write_repea
 from runner.graph.tracing.provenance import (
     ProvenanceRecorder,
 )
-from runner.graph.tracing.refusal import DENSE, PLAIN, CaptureRefusal
+from runner.graph.tracing.refusal import DENSE, PADDED, PLAIN, CaptureRefusal
 from runner.graph.tracing.repeated_layers import find_repeated_layers
 from runner.graph.tracing.source_statement import is_torchs_or_kdruns
 from runner.graph.tracing.value_recipes import ValueRecorder
@@ -326,6 +326,8 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
         return CaptureError(problem.path, reason, hint=refusal.hint, line=refusal.line)
     reason, line = _reason(problem, errors[-1])
     hint = DENSE if "Sparse" in reason else PLAIN
+    if "Nested" in reason:  # torch names a class of its own.
+        reason, hint = "the model computes with nested tensors", PADDED
     return CaptureError(problem.path, f"cannot be captured: {reason}", hint=hint, line=line)
 
 

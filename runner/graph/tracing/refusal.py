@@ -1,6 +1,7 @@
 """Defines the error for models that kdrun cannot write down as a program."""
 
 DENSE = "give it as a dense tensor, or as a tensor of indices and one of values"
+PADDED = "give each as a padded tensor, or as a tensor of values and one of offsets"
 PLAIN = "write this with torch's operations on plain tensors"
 
 
