@@ -23,8 +23,8 @@ from runner.graph.ir import (
     references,
     substitute_operands,
 )
-from runner.graph.operations import constants, kind
 from runner.graph.recognition.scatters import scatter_into_base
+from runner.graph.simplify import free_fills_from_weights, remove_dead_views
 from runner.graph.tracing.convolutions import name_convolution
 
 # Operators that read only another tensor's shape or dtype -> the equivalent without that tensor.
@@ -67,7 +67,7 @@ _NUMBER = re.compile(r"torch\.tensor\((True|False|-?[\d.e+-]+),")
 
 def normalize(graph: Graph) -> Graph:
     """Return the same program without in-place operations and operations that do nothing."""
-    return _free_fills_from_weights(_remove_dead_views(_Functionalizer(graph).run()))
+    return free_fills_from_weights(remove_dead_views(_Functionalizer(graph).run()))
 
 
 def _scalar_tensor(
@@ -560,58 +560,3 @@ def _map_refs(structure: Any, rename: Callable[[str], str]) -> Any:
     if isinstance(structure, (list, tuple)):
         return type(structure)(_map_refs(v, rename) for v in structure)
     return structure
-
-
-def _remove_dead_views(graph: Graph) -> Graph:
-    """Remove views, copies of state, constants and empty tensors that nothing reads.
-
-    Compute stays, read or not, except checks: `assert (x > 0).all()` reads the number in a tensor.
-    """
-    read_values = set(graph.output_names())
-    checked: set[str] = set()
-    remaining: list[Operation] = []
-    constant = constants(graph)
-    for op in reversed(graph.operations):
-        scattered = op.name.endswith("_scatter") or (op.name == "reshape" and op.view)
-        unread = not any(name in read_values for name in op.outputs)
-        outputs = [name for name in op.outputs if name]
-        empty = all(graph.values[name].numel == 0 for name in outputs)
-        single = bool(graph.specialisations) and all(graph.values[n].numel == 1 for n in outputs)
-        if unread and (single or checked.issuperset(outputs)) and kind(op) != "random":
-            checked.update(op.refs())
-            continue
-        if unread and (op.view or scattered or empty or constant.issuperset(outputs)):
-            continue
-        remaining.append(op)
-        read_values.update(op.refs())
-    return replace(graph, operations=tuple(reversed(remaining)))
-
-
-_FILLS = {"zeros_like": "zeros", "ones_like": "ones", "full_like": "full"}
-
-
-def _free_fills_from_weights(graph: Graph) -> Graph:
-    """Write `torch.ones_like(weight)` as `torch.ones(...)` where only its shape is needed.
-
-    Otherwise a kernel such as `torch.where(mask, torch.ones_like(weight), 0)` would hold a weight
-    of which it reads no number. Where an operation reads the weight beside it, it stays.
-    """
-    readers: dict[str, list[Operation]] = {}
-    for op in graph.operations:
-        for name in op.refs():
-            readers.setdefault(name, []).append(op)
-    operations: list[Operation] = []
-    for op in graph.operations:
-        name = next(iter(op.refs()), "")
-        is_fill = op.name in _FILLS and name in graph.states and name not in graph.on_cpu
-        spec = graph.values[op.outputs[0]] if is_fill else None
-        beside = [r for r in readers.get(op.outputs[0], ()) if name in r.refs()]
-        is_read = any(reader.name not in _FILLS for reader in readers.get(name, ()))
-        if spec is not None and spec.contiguous and is_read and not beside:
-            kwargs = (("dtype", Symbol(f"torch.{spec.dtype}")), ("device", DEVICE))
-            fill = (op.arg("fill_value"),) if op.name == "full_like" else ()
-            schema = ("size", "fill_value")[: 1 + len(fill)]
-            target = f"{_FILLS[op.name]}.default"
-            op = replace(op, target=target, args=(spec.shape, *fill), kwargs=kwargs, schema=schema)
-        operations.append(op)
-    return replace(graph, operations=tuple(operations))
