@@ -289,8 +289,8 @@ def _explain_no_match(pattern: str, root: DataRoot, levels: Sequence[int]) -> st
     search = Path(pattern).name.removesuffix(".py").strip("*").lower()
     containing = [name for lower, name in names.items() if len(search) > 2 and search in lower]
     close = containing or [names[n] for n in difflib.get_close_matches(search, names)]
-    file = Path(f"{pattern}.py")
-    if "." not in pattern and glob.escape(pattern) == pattern and file.is_file():
+    file = find_path(f"{pattern}.py")
+    if "." not in pattern and file is not None and file.is_file():
         reason += f"; is it the file {file}?"
     elif close:
         reason += f"; is it {' or '.join(close[:3])}?"
