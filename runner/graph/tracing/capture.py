@@ -72,6 +72,8 @@ from runner.torch_tracing import (
     keep_fake_weights,
 )
 
+_ABOUT_NESTED_TENSORS = re.compile(r"Nested(Tensor|Int)")
+_ABOUT_SPARSE_TENSORS = re.compile(r"Sparse(Tensor|CPU|CUDA|Meta|Cs[rc]|Bs[rc])")
 _ABOUT_FAKE_TENSORS = re.compile(r"fake|meta tensor|meta device", re.IGNORECASE)
 _LOGGER = logging.getLogger(__name__)
 _LONGEST_INPUT = 4096
@@ -325,8 +327,8 @@ def _refusal(problem: Problem, errors: list[Exception]) -> CaptureError:
         reason = f"cannot be captured: {refusal}"
         return CaptureError(problem.path, reason, hint=refusal.hint, line=refusal.line)
     reason, line = _reason(problem, errors[-1])
-    hint = DENSE if "Sparse" in reason else PLAIN
-    if "Nested" in reason:  # torch names a class of its own.
+    hint = DENSE if _ABOUT_SPARSE_TENSORS.search(reason) else PLAIN
+    if _ABOUT_NESTED_TENSORS.search(reason):
         reason, hint = "the model computes with nested tensors", PADDED
     return CaptureError(problem.path, f"cannot be captured: {reason}", hint=hint, line=line)
 
