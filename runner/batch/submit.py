@@ -133,7 +133,7 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
         replaced = [n for n, r in earlier_results.items() if r.is_pass_of_another(sources.get(n))]
         if replaced:
             names = join_first(replaced, MAX_IGNORED_NAMES)
-            say(f"but mind: passes of other sources with these names are replaced: {names}")
+            say(f"but mind: passes of files with other contents are replaced: {names}")
     else:
         shared_store.find_manifest(run_id)  # Fail now if the run's manifest cannot be read.
         items = plan_with_store(shared_store, run_id, store, problems, options, **selection)

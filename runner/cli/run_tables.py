@@ -253,7 +253,7 @@ def print_result(decomposition: LocalDecomposition, took_s: float, console: Cons
             f"the earlier one, which passed, stays: {decomposition.directory}", soft_wrap=True
         )
     elif decomposition.replaces_another:
-        console.print("but mind: this replaced a pass of another source with the same name")
+        console.print("but mind: this replaced the pass of a file with other contents")
     if not decomposition.earlier_stays and set(result.files) - {problem_logs.LOG_PATH}:
         console.print(f"look at: {decomposition.directory}", soft_wrap=True)
     if decomposition.log is not None and result.status != "passed":

@@ -199,10 +199,10 @@ def test_what_is_left_out_or_replaced_is_said(kdrun: Kdrun, decomposition: Path)
     planned = kdrun("submit", "--data", "mine", "--dry-run")
     assert planned.err.splitlines()[:2] == [
         "but mind: mine has level folders, so these beside them are left out: beside.py",
-        "but mind: passes of other sources with these names are replaced: level1/silu",
+        "but mind: passes of files with other contents are replaced: level1/silu",
     ]
     done = kdrun("decompose", "mine/level1/silu.py", "--trials", "1")
-    said = "but mind: this replaced a pass of another source with the same name\n"
+    said = "but mind: this replaced the pass of a file with other contents\n"
     assert said in done.out
     again = kdrun("decompose", "mine/level1/silu.py", "--trials", "1")
     assert (again.code, said in again.out) == (0, False)
