@@ -232,9 +232,12 @@ class RefactoredModel(nn.Module):
 """
 
 
+TAKEN = {*dir(torch.Tensor), *dir(nn.Module()), *dir(str), *dir(torch)}
+"""Read before a test adds the name of another kind of device."""
+
+
 def test_a_part_is_called_like_nothing_that_a_tensor_or_a_module_has() -> None:
     program = Program(Graph("Model", "fake", "eval", (), {}, (), {}, ()), ())
-    names = {*dir(torch.Tensor), *dir(nn.Module()), *dir(str), *dir(torch)}
-    for name in sorted(name for name in names if not name.startswith("_")):
+    for name in sorted(name for name in TAKEN if not name.startswith("_")):
         attribute = ModuleAttributes(program, (), "").reserve_name(name)
         assert step_parent_fault(ast.parse(PARENT.format(attribute))) is None
