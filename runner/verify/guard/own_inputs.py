@@ -10,17 +10,16 @@ from torch import nn
 
 from runner.torch_internals import without_modes
 from runner.verify.findings import Findings
+from runner.verify.gates.health import constant_output
 from runner.verify.gates.self_test import find_components
 from runner.verify.layout import KERNEL_FOLDER
 from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
-from runner.verify.runtime.output_leaves import tensors
+from runner.verify.runtime.output_leaves import pieces_of, tensors
 
 _MAX_CHANCE_ELEMENTS = 16
 """Number of elements up to which equal numbers may be chance."""
 _FEW_CHANGES = 0.1
 """Share of elements that a clamp may change in the model and none of on its own inputs."""
-_MAX_EXAMINED = 1 << 20
-"""Number of elements of a tensor in the model that are looked at."""
 
 Signs = frozenset[str]
 """Texts, each of which says how the inputs and outputs of one call show little."""
@@ -97,19 +96,13 @@ def _find_signs(
 
 
 def _is_one_number(tensor: torch.Tensor) -> bool:
-    """Return whether a kernel's own tensor has one finite value throughout, and not by chance."""
-    elements = tensor.detach()
-    if elements.dtype.itemsize == 1:  # torch cannot compare float8.
-        elements = elements.float()
-    first = elements.flatten()[:1]
-    if elements.numel() <= _MAX_CHANCE_ELEMENTS or not bool(first.isfinite()):
-        return False
-    return bool((elements == first).all())
+    """Return whether a kernel's own tensor has one value throughout, and not by chance."""
+    return tensor.numel() > _MAX_CHANCE_ELEMENTS and constant_output(tensor) is not None
 
 
 def _may_be_one_number(tensor: torch.Tensor) -> bool:
-    """Return whether none of the first elements of a tensor in the model is another finite one."""
-    elements = tensor.detach().flatten()[:_MAX_EXAMINED]
+    """Return whether the first piece of a tensor in the model has no two finite values."""
+    elements = next(pieces_of(tensor.detach()))
     if elements.dtype.itemsize == 1:
         elements = elements.float()
     finite = elements[elements.isfinite()]
@@ -124,5 +117,5 @@ def _is_same(tensor: torch.Tensor, output: torch.Tensor, share: float) -> bool:
         return False
     if not share:
         return torch.equal(tensor, output)
-    first, second = (t.detach().flatten()[:_MAX_EXAMINED] for t in (tensor, output))
+    first, second = (next(pieces_of(t.detach())) for t in (tensor, output))
     return float((first != second).double().mean()) <= share
