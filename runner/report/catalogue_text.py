@@ -44,7 +44,8 @@ def show_workloads(
             f"{row.intensity:.1f}",
         ]
         table.add_row(*cells, *([_time(row)] if timed else []), *_shares(row, timed=timed))
-    console.print(table)
+    if chosen:
+        console.print(table)
     if len(chosen) > shown:
         console.print(f"... and {len(chosen) - shown} more; --first, --json and --parquet have all")
     _show_totals(catalogue, console)
@@ -62,7 +63,8 @@ def show_families(
     for family in families[:shown]:
         counts = (family.workloads, family.instances, family.problems)
         table.add_row(family.name, *map(str, counts), f"{100 * family.share:.1f}%")
-    console.print(table)
+    if families:
+        console.print(table)
     if len(families) > shown:
         console.print(f"... and {len(families) - shown} more; --first and --json have all")
     for family in families[:shown] if operations else ():
@@ -85,6 +87,13 @@ def _shape_table(family: Family) -> Table:
 
 
 def _show_totals(catalogue: Catalogue, console: Console) -> None:
+    if not catalogue.problems:
+        console.print(
+            f"{catalogue.title}: no problem there has a decomposition; the result.json of each, "
+            "or kdrun status RUN, says why",
+            soft_wrap=True,
+        )
+        return
     console.print(
         f"\n{catalogue.title}: {pluralize(len(catalogue.workloads), 'unique workload')} in "
         f"{len(catalogue.families)} {'family' if len(catalogue.families) == 1 else 'families'}, "

@@ -144,8 +144,10 @@ def require_name_map(value: object, label: str) -> dict[str, str]:
 
 
 def _find_refusals(directory: Path, tree: Tree | None) -> dict[str, str]:
-    """Return special files, links that leave the directory, and tree paths that leave it."""
+    """Return special files, links and tree paths that leave the directory, a lost original."""
     refusals = {}
+    if not (directory / ORIGINAL).exists():
+        refusals[ORIGINAL] = "is missing: put the problem there that was taken apart"
     for path in sorted(walk(directory)):
         name = path.relative_to(directory).as_posix()
         if not path.is_symlink() and not path.is_file() and not path.is_dir():

@@ -90,6 +90,16 @@ def test_families_have_a_table_of_their_own(made: Path) -> None:
     assert "linear on 2-d float32 with 2 weights" in ran(RUN, "--output", made, "--families").output
 
 
+def test_a_run_without_a_decomposition_says_so(tmp_path: Path) -> None:
+    problem = tmp_path / "broken.py"
+    problem.write_text("import torch\n")
+    CliRunner().invoke(cli, ["decompose", str(problem), "--output", str(tmp_path / "output")])
+    for flags in ([], ["--families"]):
+        done = ran(tmp_path / "output", *flags)
+        assert "no problem there has a decomposition" in done.output
+        assert "workload" not in done.output
+
+
 def test_json_and_parquet_hold_every_workload(made: Path, tmp_path: Path) -> None:
     done = ran(RUN, "--output", made, "--json", "--parquet", tmp_path / "w.parquet")
     document = Catalogue.model_validate(_without_computed(json.loads(done.stdout)))

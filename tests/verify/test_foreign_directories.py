@@ -185,7 +185,7 @@ def test_a_part_that_a_component_lacks_is_told_and_the_rest_judged(
 @pytest.mark.parametrize(
     ("gone", "gate", "said"),
     [
-        ("original.py", "composition", "original.py"),
+        ("original.py", "rules", "original.py: failed: is missing: put the problem there"),
         (COMPOSED, "rules", "composition_test.py: failed: No such file"),
         (f"{STEP}/weight_map.json", "step", "weight_map.json: No such file"),
         (f"{STEP}/refactored.py", "rules", "refactored.py: failed: No such file"),
