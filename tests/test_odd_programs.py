@@ -592,6 +592,32 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "whole = x.relu()\npart = whole[:, 0:].view(8, 8)\npart += 1\n"
         "whole[:, 0:] = part.view(4, 16)\nreturn whole.tanh()",
     },
+    "a mask that a loop fills with what is left out": {
+        "init": "left_out = torch.ones(96, 96)\nfor i in range(96):\n"
+        "    left_out[i, max(0, i - 4):i + 4] = 0\n"
+        "self.register_buffer('left_out', left_out.bool(), persistent=False)",
+        "inputs": "torch.randn(2, 48, 16)",
+        "forward": "scores = (x @ x.mT).masked_fill(self.left_out[:48, :48], -torch.inf)\n"
+        "return torch.softmax(scores, -1) @ x",
+    },
+    "indices that loops fill": {
+        "init": "order = torch.zeros(20, 20, dtype=torch.long)\n"
+        "for i in range(20):\n    for j in range(20):\n        order[i, j] = i * j % 30\n"
+        "self.register_buffer('order', order)\nself.bias = nn.Parameter(torch.randn(30, 4))",
+        "inputs": "torch.randn(2, 4, 20, 20)",
+        "forward": "return (x + self.bias[self.order.view(-1)].view(20, 20, 4).permute(2, 0, 1))"
+        ".relu()",
+    },
+    "a named list that is joined, and nothing else": {
+        "arguments": "x, y",
+        "inputs": "torch.randn(4, 16), torch.randn(2, 16)",
+        "forward": "parts = [x, y]\nreturn torch.cat(parts)",
+    },
+    "an argument that is a list and is called tensors": {
+        "arguments": "tensors, dim=0",
+        "inputs": "[torch.randn(4, 16), torch.randn(2, 16)], 0",
+        "forward": "return torch.cat(tensors, dim)",
+    },
     "a mask written into heads": {
         "init": "self.a = nn.Linear(16, 16)",
         "inputs": "torch.randn(2, 6, 16)",
@@ -782,6 +808,10 @@ STRANGERS = (
     "vmap",
     "numbers of 8 bits",
     "experts that take their tokens",
+    "a mask that a loop fills with what is left out",
+    "indices that loops fill",
+    "a named list that is joined, and nothing else",
+    "an argument that is a list and is called tensors",
     "quantised weights of a tensor subclass",
     "a state that forward resets, updates and returns",
     "packed sequences",

@@ -77,10 +77,12 @@ def write_class(
         writer.module_attributes.init_lines, forward_lines, writer.module_attributes.weights
     )
     forward_lines = roll_number_loops(forward_lines)
+    calls_children = any(isinstance(item, ChildCall) for item in items)
+    list_name = "" if signature or calls_children else namer.joined_list(part)
     signature = signature or ", ".join(
         ["self", *(f"{name}: torch.Tensor" for name in writer.arguments)]
     )
-    if list_name := namer.joined_list(part):
+    if list_name:
         signature = f"self, *{list_name}: torch.Tensor"
         members = f"[{', '.join(writer.arguments)}]"
         forward_lines = [

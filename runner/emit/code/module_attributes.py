@@ -312,14 +312,17 @@ def random_tensor(spec: TensorSpec, state: State) -> str:
     """Return an expression of placeholder values in a state's shape; weights are loaded over them.
 
     A parameter gets both signs; a buffer or constant gets none below 0, as most tables have
-    (filters, windows, frequencies). A mask has as many true elements as in the model. Bytes are
+    (filters, windows, frequencies). A mask has as many true elements as in the model; if that is
+    unknown, about half, since a mask may select what is kept or what is left out. Bytes are
     drawn, as they are quantised weights; other integers are 0, as they may be indices.
     """
     shape = ", ".join(map(str, spec.shape))
     dtype = "" if spec.dtype == "float32" else f", dtype=torch.{spec.dtype}"
     if spec.dtype == "bool":
-        if state.ones in {None, spec.numel}:
+        if state.ones == spec.numel or (state.ones is None and spec.numel <= 1):
             return f"torch.ones({shape or '()'}, dtype=torch.bool)"
+        if state.ones is None:
+            return f"(torch.rand({shape}) < 0.5)"
         view = f".view({shape})" if len(spec.shape) != 1 else ""
         return f"(torch.randperm({spec.numel}) < {state.ones}){view}"
     if spec.dtype in _BYTES:

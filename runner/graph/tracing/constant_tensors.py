@@ -15,6 +15,7 @@ from torch.fx import Node as FxNode
 from runner.graph.ir import Operation, Ref, State, TensorSpec, references
 from runner.graph.tracing.provenance import tensor_literal
 from runner.graph.tracing.refusal import CaptureRefusal
+from runner.graph.tracing.value_recipes import ValueRecorder
 from runner.torch_internals import FakeTensor, storage_of, without_modes
 
 if TYPE_CHECKING:
@@ -54,10 +55,30 @@ def constant_state(
                 f"forward() makes {tensor.numel():,} numbers, and not by torch's operators",
                 "make it in __init__() and keep it with register_buffer()",
             )
-    return State(held_path or path, "constant", recipe, literal, ones=count_ones(tensor))
+    return State(held_path or path, "constant", recipe, literal, ones=_count_ones(tensor))
 
 
-def count_ones(tensor: torch.Tensor) -> int | None:
+def buffer_state(built: BuiltProblem, path: str, tensor: torch.Tensor) -> State:
+    """Return the state for a buffer.
+
+    Of a mask or of integers that no short recipe makes, the numbers themselves give one, or the
+    range to draw from: an index that is always 0 would read one row of a table.
+    """
+    recorder = built.model_recorder
+    recipe, literal = recorder.recipe(tensor), None
+    if recipe is None:
+        with without_modes():
+            replayed = None if tensor.is_floating_point() else recorder.replay(tensor)
+            tensor = replayed[-1][1] if replayed else tensor
+            literal = tensor_literal(tensor)
+            if literal is None and not isinstance(tensor, FakeTensor):
+                draws = not tensor.is_floating_point() and tensor.dtype != torch.bool
+                recipe = ValueRecorder(inputs=draws).recipe(tensor)
+    gradient = tensor.requires_grad
+    return State(path, "buffer", recipe, literal, requires_grad=gradient, ones=_count_ones(tensor))
+
+
+def _count_ones(tensor: torch.Tensor) -> int | None:
     """Return the number of true elements of a mask; None for other tensors and for fake ones."""
     if tensor.dtype != torch.bool or isinstance(tensor, FakeTensor):
         return None

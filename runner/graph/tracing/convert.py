@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -38,8 +38,8 @@ from runner.graph.placement import (
 )
 from runner.graph.tracing.constant_tensors import (
     PlainTensors,
+    buffer_state,
     constant_state,
-    count_ones,
     is_written_out,
     list_plain_tensors,
     name_literals,
@@ -57,7 +57,6 @@ from runner.graph.tracing.provenance import (
     plain_kwargs,
     schema_names,
     spec_of,
-    tensor_literal,
     with_dtype,
 )
 from runner.graph.tracing.refusal import DENSE, CaptureRefusal
@@ -153,15 +152,17 @@ def convert(
                 )
         else:
             weights[memory_key(tensor)] = node.name
-            recipe = built.model_recorder.recipe(tensor)
-            states[node.name] = State(
-                path,
-                "parameter" if role == "parameter" else "buffer",
-                recipe,
-                tensor_literal(tensor) if role == "buffer" and recipe is None else None,
-                in_checkpoint=path not in weight_tensors or not _is_left_out(built.model, path),
-                requires_grad=tensor.requires_grad,
-                ones=count_ones(tensor),
+            in_checkpoint = path not in weight_tensors or not _is_left_out(built.model, path)
+            states[node.name] = (
+                State(
+                    path,
+                    "parameter",
+                    built.model_recorder.recipe(tensor),
+                    in_checkpoint=in_checkpoint,
+                    requires_grad=tensor.requires_grad,
+                )
+                if role == "parameter"
+                else replace(buffer_state(built, path, tensor), in_checkpoint=in_checkpoint)
             )
     writer = _GraphWriter(
         str(problem.path),
@@ -353,13 +354,7 @@ class _GraphWriter:
         if name in self.states:
             return
         self.values[name] = spec_of(tensor)
-        self.states[name] = State(
-            path,
-            "buffer",
-            self.built.model_recorder.recipe(tensor),
-            requires_grad=False,
-            ones=count_ones(tensor),
-        )
+        self.states[name] = replace(buffer_state(self.built, path, tensor), requires_grad=False)
         self.varying.add(name)
 
     def _convert_number_read(self, node: FxNode) -> None:

@@ -33,7 +33,7 @@ LONGEST_RECIPE = 40
 LONGEST_LITERAL = 64
 LARGEST_REPLAY = 1 << 20
 """Most numbers in a tensor that is computed for real, because the author's code reads one of it."""
-_MOST_CALLS = 4096
+_MOST_CALLS = 1 << 16
 """Most calls that are looked through for those that make a tensor whose numbers are read."""
 _DIGITS = range(3, 10)
 _IGNORED_KEYWORDS = {"device", "layout", "pin_memory", "generator", "non_blocking"}
