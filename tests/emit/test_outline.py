@@ -15,6 +15,7 @@ from runner.emit.pages.outline import (
     OutlineRow,
     author_names,
     format_shapes,
+    heading,
     title,
 )
 from runner.tree.document import Node
@@ -184,3 +185,16 @@ def test_shapes_of_several_sizes_are_ranges() -> None:
         )
     )
     assert format_shapes(grown) == "2x(4…16)x(16…4) → 8x16 fp32"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("slice_update_8x8_8x4_slice_scatter_d1_from2_fp32", "slice_update scatter from 2"),
+        ("pow_8x8_tom3_fp32", "pow to -3"),
+        ("mul_8x8_bym0p5_fp32", "mul by -0.5"),
+        ("masked_fill_8x8_valueminf_fp32", "masked_fill value -inf"),
+    ],
+)
+def test_numbers_of_a_name_are_read_as_numbers(name: str, read: str) -> None:
+    assert heading(rows_of(kernel(name))[0].items[0].first) == read

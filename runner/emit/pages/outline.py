@@ -37,7 +37,9 @@ _SIZE = re.compile(r"\d+(x\d+)+")
 """Matches the size in `conv2d_512x160`, where the word before it names a kernel of that size."""
 
 
-_NUMBERED_WORD = re.compile(r"(by|[a-z_]{3,}?|)((?:(?<!u)m)?\d+(?:p\d+)?(?:em?\d+)?)")
+_NUMBERED_WORD = re.compile(
+    r"(by|to|[a-z_]{3,}?|)((?:(?<!u)(?<!fro)(?<!di)m)?(?:\d+(?:p\d+)?(?:em?\d+)?|inf))"
+)
 """Matches an argument with its number, or a number alone: `window16`, `momentum0p1`, `2p0`."""
 
 
