@@ -1,5 +1,9 @@
 """Checks that a problem runs and gives the same result twice, to tell its faults from kdrun's."""
 
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,11 +29,11 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
     process before: it could make any problem fail.
 
     A third run has other random numbers from Python and numpy: a program that draws from these has
-    no operator that draws.
+    no operator that draws. At last, the model and the inputs are made from a copy of the file.
 
     Raises:
         ProblemError: it fails, on the inputs that the message describes, or another run gives
-            another result.
+            another result, or a copy of the file fails elsewhere.
     """
     runner = ForwardRunner(problem.path.parent, VerifyOptions(mode=options.mode, seed=options.seed))
     loaded_problem = load_problem(problem)
@@ -50,6 +54,20 @@ def raise_if_original_fails(problem: Problem, options: VerifyOptions) -> None:
             message = f"forward() draws random numbers that torch's seed does not set: {reason}"
             hint = "draw them with torch, not with Python's random or numpy.random"
             raise ProblemError(problem.path, message, hint=hint)
+    _raise_if_copy_fails(problem)
+
+
+def _raise_if_copy_fails(problem: Problem) -> None:
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+        copy = Path(shutil.copyfile(problem.path, Path(folder) / "original.py"))
+        try:
+            loaded_problem = load_problem(replace(problem, path=copy))
+            loaded_problem.build()
+            loaded_problem.get_inputs()
+        except ProblemError as error:
+            message = f"a copy of the file in another folder fails: {error.reason}"
+            hint = "write into the file what it reads from files beside it"
+            raise ProblemError(problem.path, message, hint=hint, line=error.line) from error
 
 
 def _run_problem(

@@ -132,6 +132,16 @@ def test_nor_is_it_while_the_model_runs(decomposed: Decomposed) -> None:
     assert "imports blocks.py, which lies beside it (line 12)" in decomposed("later_on", later)
 
 
+def test_a_file_that_is_read_beside_the_problem_is_told(decomposed: Decomposed) -> None:
+    Path("sizes.txt").write_text("10")
+    read = "int((Path(__file__).parent / 'sizes.txt').read_text())"
+    said = decomposed("reading", f"from pathlib import Path\n{LOOKUP.replace('100', read)}")
+    assert said.startswith(
+        "error: a copy of the file in another folder fails: FileNotFoundError: [Errno 2] No such"
+    )
+    assert said.endswith("write into the file what it reads from files beside it")
+
+
 def test_a_folder_beside_it_is_a_package(decomposed: Decomposed) -> None:
     whole = BESIDE.replace("blocks", "zoo").replace("0, 100", "0, 10")
     assert decomposed("with_zoo", whole) == "passed"
