@@ -4,48 +4,62 @@ Diffusers has no rule for them. The sizes are those of a modest image, a short v
 seconds of sound, as the pipelines of diffusers pass them on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
+_LATENTS_AND_TEXT = (
+    "hidden_states=float32[1,1024,{in_channels}], timestep=float32[1]=0.5, "
+    "encoder_hidden_states=float32[1,512,{joint_attention_dim}], "
+    "img_ids=float32[1024,3]=0, txt_ids=float32[512,3]=0"
+)
+_VIDEO_AND_TEXT = (
+    "hidden_states=float32[1,{in_channels},5,32,32], timestep=int64[1]=500, "
+    "encoder_hidden_states=float32[1,512,{text_dim}]"
+)
+_COGVIDEO = (
+    "float32[1,13,{in_channels},60,90], "
+    "float32[1,{max_text_seq_length},{text_embed_dim}], int64[1]=500"
+)
+_COGVIEW = (
+    "hidden_states=float32[1,{in_channels},{sample_size},{sample_size}], "
+    "encoder_hidden_states=float32[1,224,{text_embed_dim}], timestep=int64[1]=500, "
+    "original_size=float32[1,2]=1024, target_size=float32[1,2]=1024, "
+    "crop_coords=float32[1,2]=0"
+)
+
+INPUTS: Mapping[str, str | Mapping[str, str]] = {
     "AceStepTransformer1DModel": (
         "hidden_states=float32[1,250,{audio_acoustic_hidden_dim}], timestep=float32[1]=0.5, "
         "timestep_r=float32[1]=0.5, encoder_hidden_states=float32[1,256,{hidden_size}], "
         "context_latents=float32[1,250,128]"
     ),
-    "AllegroTransformer3DModel": (
-        ("hidden_states", "torch.randn(1, 4, 5, 32, 32)"),
-        ("encoder_hidden_states", "torch.randn(1, 512, 4096)"),
-        ("timestep", "torch.full((1,), 500)"),
-        ("encoder_attention_mask", "torch.ones(1, 512, dtype=torch.int64)"),
-        (
-            "image_rotary_emb",
-            (
-                "(tuple((torch.rand(n, 32), torch.rand(n, 32)) for n in (5, 16, 16)), "
-                "tuple(torch.cartesian_prod(torch.arange(5), torch.arange(16), "
-                "torch.arange(16)).T[:, None].contiguous()))"
-            ),
+    "AllegroTransformer3DModel": {
+        "hidden_states": "torch.randn(1, 4, 5, 32, 32)",
+        "encoder_hidden_states": "torch.randn(1, 512, 4096)",
+        "timestep": "torch.full((1,), 500)",
+        "encoder_attention_mask": "torch.ones(1, 512, dtype=torch.int64)",
+        "image_rotary_emb": (
+            "(tuple((torch.rand(n, 32), torch.rand(n, 32)) for n in (5, 16, 16)), "
+            "tuple(torch.cartesian_prod(torch.arange(5), torch.arange(16), "
+            "torch.arange(16)).T[:, None].contiguous()))"
         ),
-    ),
+    },
     "AnimaTextConditioner": (
         "source_hidden_states=float32[1,128,{source_dim}], "
         "target_input_ids=int64[1,128]<{target_vocab_size}, "
         "target_attention_mask=int64[1,128]=1, source_attention_mask=int64[1,128]=1"
     ),
-    "AnyFlowFARTransformer3DModel": (
-        ("hidden_states", "torch.randn(1, 3, 16, 32, 32)"),
-        ("timestep", "torch.full((1, 3), 500.0)"),
-        ("r_timestep", "torch.full((1, 3), 250.0)"),
-        ("encoder_hidden_states", "torch.randn(1, 512, 4096)"),
-        ("chunk_partition", "[1, 3, 3]"),
-        (
-            "kv_cache",
-            (
-                '[{"full_cache": torch.randn(2, 1, 40, 1024, 128), '
-                '"compressed_cache": torch.randn(2, 1, 40, 192, 128)} for _ in range(40)]'
-            ),
+    "AnyFlowFARTransformer3DModel": {
+        "hidden_states": "torch.randn(1, 3, 16, 32, 32)",
+        "timestep": "torch.full((1, 3), 500.0)",
+        "r_timestep": "torch.full((1, 3), 250.0)",
+        "encoder_hidden_states": "torch.randn(1, 512, 4096)",
+        "chunk_partition": "[1, 3, 3]",
+        "kv_cache": (
+            '[{"full_cache": torch.randn(2, 1, 40, 1024, 128), '
+            '"compressed_cache": torch.randn(2, 1, 40, 192, 128)} for _ in range(40)]'
         ),
-        ("kv_cache_flag", '{"num_cached_chunks": 2, "is_cache_step": False}'),
-    ),
+        "kv_cache_flag": '{"num_cached_chunks": 2, "is_cache_step": False}',
+    },
     "AnyFlowTransformer3DModel": (
         "hidden_states=float32[1,5,{in_channels},32,32], timestep=float32[1,5]=500, "
         "r_timestep=float32[1,5]=250, encoder_hidden_states=float32[1,512,{text_dim}]"
@@ -86,67 +100,40 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "hidden_states=float32[1,{in_channels},64,64], timestep=float32[1]=0.5, "
         "encoder_hidden_states=float32[1,6,512,{cap_feat_dim}]"
     ),
-    "BriaFiboTransformer2DModel": (
-        ("hidden_states", "torch.randn(1, 1024, 64)"),
-        ("encoder_hidden_states", "torch.randn(1, 512, 4096)"),
-        ("text_encoder_layers", "[torch.randn(1, 512, 2048) for _ in range(57)]"),
-        ("timestep", "torch.full((1,), 500.0)"),
-        ("img_ids", "torch.zeros(1024, 3)"),
-        ("txt_ids", "torch.zeros(512, 3)"),
-    ),
-    "BriaTransformer2DModel": (
-        "hidden_states=float32[1,1024,{in_channels}], timestep=float32[1]=0.5, "
-        "encoder_hidden_states=float32[1,512,{joint_attention_dim}], "
-        "img_ids=float32[1024,3]=0, txt_ids=float32[512,3]=0"
-    ),
-    "ChromaTransformer2DModel": (
-        "hidden_states=float32[1,1024,{in_channels}], timestep=float32[1]=0.5, "
-        "encoder_hidden_states=float32[1,512,{joint_attention_dim}], "
-        "img_ids=float32[1024,3]=0, txt_ids=float32[512,3]=0"
-    ),
-    "ChronoEditTransformer3DModel": (
-        "hidden_states=float32[1,{in_channels},5,32,32], timestep=int64[1]=500, "
-        "encoder_hidden_states=float32[1,512,{text_dim}]"
-    ),
-    "CogVideoXTransformer3DModel": (
-        "float32[1,13,{in_channels},60,90], "
-        "float32[1,{max_text_seq_length},{text_embed_dim}], int64[1]=500"
-    ),
-    "CogView3PlusTransformer2DModel": (
-        "hidden_states=float32[1,{in_channels},{sample_size},{sample_size}], "
-        "encoder_hidden_states=float32[1,224,{text_embed_dim}], timestep=int64[1]=500, "
-        "original_size=float32[1,2]=1024, target_size=float32[1,2]=1024, "
-        "crop_coords=float32[1,2]=0"
-    ),
-    "CogView4Transformer2DModel": (
-        "hidden_states=float32[1,{in_channels},{sample_size},{sample_size}], "
-        "encoder_hidden_states=float32[1,224,{text_embed_dim}], timestep=int64[1]=500, "
-        "original_size=float32[1,2]=1024, target_size=float32[1,2]=1024, "
-        "crop_coords=float32[1,2]=0"
-    ),
-    "ConsisIDTransformer3DModel": (
-        "float32[1,13,{in_channels},60,90], "
-        "float32[1,{max_text_seq_length},{text_embed_dim}], int64[1]=500"
-    ),
+    "BriaFiboTransformer2DModel": {
+        "hidden_states": "torch.randn(1, 1024, 64)",
+        "encoder_hidden_states": "torch.randn(1, 512, 4096)",
+        "text_encoder_layers": "[torch.randn(1, 512, 2048) for _ in range(57)]",
+        "timestep": "torch.full((1,), 500.0)",
+        "img_ids": "torch.zeros(1024, 3)",
+        "txt_ids": "torch.zeros(512, 3)",
+    },
+    "BriaTransformer2DModel": _LATENTS_AND_TEXT,
+    "ChromaTransformer2DModel": _LATENTS_AND_TEXT,
+    "ChronoEditTransformer3DModel": _VIDEO_AND_TEXT,
+    "CogVideoXTransformer3DModel": _COGVIDEO,
+    "CogView3PlusTransformer2DModel": _COGVIEW,
+    "CogView4Transformer2DModel": _COGVIEW,
+    "ConsisIDTransformer3DModel": _COGVIDEO,
     "ConsistencyDecoderVAE": "float32[1,{encoder_in_channels},256,256]",
     "ControlNetModel": (
         "float32[1,{in_channels},64,64], int64[1]=500, float32[1,77,{cross_attention_dim}], "
         "float32[1,{conditioning_channels},512,512]"
     ),
     "Cosmos3AVAEAudioTokenizer": "float32[1,{dec_out_channels},96000]",
-    "Cosmos3OmniTransformer": (
-        ("input_ids", "torch.randint(151936, (128,))"),
-        ("text_indexes", "torch.arange(128)"),
-        ("position_ids", "torch.arange(1408).expand(3, -1)"),
-        ("und_len", "128"),
-        ("sequence_length", "1408"),
-        ("vision_tokens", "[torch.randn(1, 48, 5, 32, 32)]"),
-        ("vision_token_shapes", "[(5, 16, 16)]"),
-        ("vision_sequence_indexes", "torch.arange(128, 1408)"),
-        ("vision_mse_loss_indexes", "torch.arange(128, 1408)"),
-        ("vision_timesteps", "torch.full((1280,), 500.0)"),
-        ("vision_noisy_frame_indexes", "[torch.arange(5)]"),
-    ),
+    "Cosmos3OmniTransformer": {
+        "input_ids": "torch.randint(151936, (128,))",
+        "text_indexes": "torch.arange(128)",
+        "position_ids": "torch.arange(1408).expand(3, -1)",
+        "und_len": "128",
+        "sequence_length": "1408",
+        "vision_tokens": "[torch.randn(1, 48, 5, 32, 32)]",
+        "vision_token_shapes": "[(5, 16, 16)]",
+        "vision_sequence_indexes": "torch.arange(128, 1408)",
+        "vision_mse_loss_indexes": "torch.arange(128, 1408)",
+        "vision_timesteps": "torch.full((1280,), 500.0)",
+        "vision_noisy_frame_indexes": "[torch.arange(5)]",
+    },
     "CosmosTransformer3DModel": (
         "hidden_states=float32[1,{in_channels},5,32,32], timestep=float32[1]=0.5, "
         "encoder_hidden_states=float32[1,512,{text_embed_dim}], fps=30, "
@@ -193,18 +180,18 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "prior_token_drop=bool[1,1024]=false, timestep=int64[1]=500, "
         "target_size=float32[1,2]=512, crop_coords=float32[1,2]=0"
     ),
-    "HeliosTransformer3DModel": (
-        ("hidden_states", "torch.randn(1, 16, 9, 32, 32)"),
-        ("timestep", "torch.full((1,), 500)"),
-        ("encoder_hidden_states", "torch.randn(1, 512, 4096)"),
-        ("indices_hidden_states", "torch.arange(20, 29)[None]"),
-        ("indices_latents_history_short", "torch.tensor([[0, 19]])"),
-        ("indices_latents_history_mid", "torch.arange(17, 19)[None]"),
-        ("indices_latents_history_long", "torch.arange(1, 17)[None]"),
-        ("latents_history_short", "torch.randn(1, 16, 2, 32, 32)"),
-        ("latents_history_mid", "torch.randn(1, 16, 2, 32, 32)"),
-        ("latents_history_long", "torch.randn(1, 16, 16, 32, 32)"),
-    ),
+    "HeliosTransformer3DModel": {
+        "hidden_states": "torch.randn(1, 16, 9, 32, 32)",
+        "timestep": "torch.full((1,), 500)",
+        "encoder_hidden_states": "torch.randn(1, 512, 4096)",
+        "indices_hidden_states": "torch.arange(20, 29)[None]",
+        "indices_latents_history_short": "torch.tensor([[0, 19]])",
+        "indices_latents_history_mid": "torch.arange(17, 19)[None]",
+        "indices_latents_history_long": "torch.arange(1, 17)[None]",
+        "latents_history_short": "torch.randn(1, 16, 2, 32, 32)",
+        "latents_history_mid": "torch.randn(1, 16, 2, 32, 32)",
+        "latents_history_long": "torch.randn(1, 16, 16, 32, 32)",
+    },
     "HunyuanImageTransformer2DModel": (
         "hidden_states=float32[1,{in_channels},32,32], timestep=float32[1]=500, "
         "encoder_hidden_states=float32[1,256,{text_embed_dim}], "
@@ -230,21 +217,21 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "image_embeddings=float32[1,1,{cross_attention_dim}], "
         "encoder_hidden_states=float32[1,77,{cross_attention_dim}]"
     ),
-    "Ideogram4Transformer2DModel": (
-        ("hidden_states", "torch.randn(1, 1280, 128)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-        ("encoder_hidden_states", "torch.randn(1, 1280, 53248)"),
-        ("position_ids", "torch.arange(1280).reshape(1, 1280, 1).expand(-1, -1, 3)"),
-        ("segment_ids", "torch.ones(1, 1280, dtype=torch.int64)"),
-        ("indicator", "torch.where(torch.arange(1280) < 256, 3, 2)[None]"),
-    ),
-    "JoyImageEditPlusTransformer3DModel": (
-        ("hidden_states", "torch.randn(1, 2048, 16, 1, 2, 2)"),
-        ("timestep", "torch.full((1,), 500.0)"),
-        ("encoder_hidden_states", "torch.randn(1, 512, 4096)"),
-        ("encoder_hidden_states_mask", "torch.ones(1, 512)"),
-        ("shape_list", "[[(1, 32, 32), (1, 32, 32)]]"),
-    ),
+    "Ideogram4Transformer2DModel": {
+        "hidden_states": "torch.randn(1, 1280, 128)",
+        "timestep": "torch.full((1,), 0.5)",
+        "encoder_hidden_states": "torch.randn(1, 1280, 53248)",
+        "position_ids": "torch.arange(1280).reshape(1, 1280, 1).expand(-1, -1, 3)",
+        "segment_ids": "torch.ones(1, 1280, dtype=torch.int64)",
+        "indicator": "torch.where(torch.arange(1280) < 256, 3, 2)[None]",
+    },
+    "JoyImageEditPlusTransformer3DModel": {
+        "hidden_states": "torch.randn(1, 2048, 16, 1, 2, 2)",
+        "timestep": "torch.full((1,), 500.0)",
+        "encoder_hidden_states": "torch.randn(1, 512, 4096)",
+        "encoder_hidden_states_mask": "torch.ones(1, 512)",
+        "shape_list": "[[(1, 32, 32), (1, 32, 32)]]",
+    },
     "JoyImageEditTransformer3DModel": (
         "hidden_states=float32[1,2,{in_channels},1,64,64], timestep=float32[1]=500, "
         "encoder_hidden_states=float32[1,512,{text_dim}]"
@@ -254,15 +241,15 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "encoder_hidden_states=float32[1,128,{encoder_hid_dim}], "
         "encoder_attention_mask=int64[1,128]=1"
     ),
-    "Kandinsky5Transformer3DModel": (
-        ("hidden_states", "torch.randn(1, 5, 32, 32, 4)"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 3584)"),
-        ("timestep", "torch.full((1,), 500.0)"),
-        ("pooled_projections", "torch.randn(1, 768)"),
-        ("visual_rope_pos", "[torch.arange(5), torch.arange(16), torch.arange(16)]"),
-        ("text_rope_pos", "torch.arange(256)"),
-        ("scale_factor", "(1.0, 2.0, 2.0)"),
-    ),
+    "Kandinsky5Transformer3DModel": {
+        "hidden_states": "torch.randn(1, 5, 32, 32, 4)",
+        "encoder_hidden_states": "torch.randn(1, 256, 3584)",
+        "timestep": "torch.full((1,), 500.0)",
+        "pooled_projections": "torch.randn(1, 768)",
+        "visual_rope_pos": "[torch.arange(5), torch.arange(16), torch.arange(16)]",
+        "text_rope_pos": "torch.arange(256)",
+        "scale_factor": "(1.0, 2.0, 2.0)",
+    },
     "Kandinsky6SRLatentUpscalerBank": "latents=float32[1,{in_channels},5,32,32], scale=2",
     "Kandinsky6SRTransformer3DModel": (
         "hidden_states=float32[1,5,32,32,129], timestep=float32[1]=500"
@@ -302,35 +289,28 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "attention_mask=bool[1,256]=true, latent_cond=float32[1,256,{latent_dim}]"
     ),
     "LongCatAudioDiTVae": "float32[1,{in_channels},65536]",
-    "LongCatImageTransformer2DModel": (
-        "hidden_states=float32[1,1024,{in_channels}], timestep=float32[1]=0.5, "
-        "encoder_hidden_states=float32[1,512,{joint_attention_dim}], "
-        "img_ids=float32[1024,3]=0, txt_ids=float32[512,3]=0"
-    ),
+    "LongCatImageTransformer2DModel": _LATENTS_AND_TEXT,
     "Lumina2Transformer2DModel": (
         "float32[1,{in_channels},{sample_size},{sample_size}], float32[1]=0.5, "
         "float32[1,256,{cap_feat_dim}], bool[1,256]=true"
     ),
     "MMAudioVAE": "float32[1,131072]",
     "MMAudioVocoder": "float32[1,{num_mels},256]",
-    "MiniMaxH3Transformer3DModel": (
-        ("hidden_states", "torch.randn(1, 1024, 96)"),
-        ("audio_hidden_states", "torch.randn(1, 128, 32)"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 5120)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-        ("timestep_indices", "torch.zeros(1408, dtype=torch.int64)"),
-        (
-            "token_tags",
-            (
-                "torch.cat([torch.full((256,), 1), torch.zeros(1024, dtype=torch.int64), "
-                "torch.full((128,), 2)])"
-            ),
+    "MiniMaxH3Transformer3DModel": {
+        "hidden_states": "torch.randn(1, 1024, 96)",
+        "audio_hidden_states": "torch.randn(1, 128, 32)",
+        "encoder_hidden_states": "torch.randn(1, 256, 5120)",
+        "timestep": "torch.full((1,), 0.5)",
+        "timestep_indices": "torch.zeros(1408, dtype=torch.int64)",
+        "token_tags": (
+            "torch.cat([torch.full((256,), 1), torch.zeros(1024, dtype=torch.int64), "
+            "torch.full((128,), 2)])"
         ),
-        ("position_ids", "torch.randint(0, 32, (1408, 3))"),
-        ("video_indices", "torch.arange(256, 1280)"),
-        ("audio_indices", "torch.arange(1280, 1408)"),
-        ("text_indices", "torch.arange(256)"),
-    ),
+        "position_ids": "torch.randint(0, 32, (1408, 3))",
+        "video_indices": "torch.arange(256, 1280)",
+        "audio_indices": "torch.arange(1280, 1408)",
+        "text_indices": "torch.arange(256)",
+    },
     "MiniMaxMusic3ConditionEncoder": "float32[1,250,32768]",
     "MiniMaxMusic3RVQDepthDecoder": "float32[1,{num_codebooks},{hidden_size}]",
     "MiniMaxMusic3Transformer1DModel": (
@@ -348,12 +328,12 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "encoder_hidden_states=float32[1,256,{text_embed_dim}], "
         "encoder_attention_mask=bool[1,256]=true"
     ),
-    "NucleusMoEImageTransformer2DModel": (
-        ("hidden_states", "torch.randn(1, 1024, 64)"),
-        ("img_shapes", "[(1, 32, 32)]"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 3584)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-    ),
+    "NucleusMoEImageTransformer2DModel": {
+        "hidden_states": "torch.randn(1, 1024, 64)",
+        "img_shapes": "[(1, 32, 32)]",
+        "encoder_hidden_states": "torch.randn(1, 256, 3584)",
+        "timestep": "torch.full((1,), 0.5)",
+    },
     "OvisImageTransformer2DModel": (
         "hidden_states=float32[1,1024,{in_channels}], timestep=float32[1]=0.5, "
         "encoder_hidden_states=float32[1,256,{joint_attention_dim}], "
@@ -362,66 +342,62 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
     "PRXTransformer2DModel": (
         "float32[1,{in_channels},64,64], float32[1]=0.5, float32[1,256,{context_in_dim}]"
     ),
-    "PixArtTransformer2DModel": (
-        ("hidden_states", "torch.randn(1, 4, 128, 128)"),
-        ("encoder_hidden_states", "torch.randn(1, 120, 1152)"),
-        ("timestep", "torch.full((1,), 500)"),
-        (
-            "added_cond_kwargs",
-            ('{"resolution": torch.full((1, 2), 1024.0), "aspect_ratio": torch.ones(1, 1)}'),
+    "PixArtTransformer2DModel": {
+        "hidden_states": "torch.randn(1, 4, 128, 128)",
+        "encoder_hidden_states": "torch.randn(1, 120, 1152)",
+        "timestep": "torch.full((1,), 500)",
+        "added_cond_kwargs": (
+            '{"resolution": torch.full((1, 2), 1024.0), "aspect_ratio": torch.ones(1, 1)}'
         ),
-        ("encoder_attention_mask", "torch.ones(1, 120)"),
-    ),
+        "encoder_attention_mask": "torch.ones(1, 120)",
+    },
     "PriorTransformer": (
         "float32[1,{embedding_dim}], int64[1]=500, float32[1,{embedding_dim}], "
         "float32[1,{num_embeddings},{embedding_dim}]"
     ),
-    "QwenImage21Transformer2DModel": (
-        ("hidden_states", "torch.randn(1, 1024, 64)"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 4096)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-        ("img_shapes", "[[(1, 32, 32)]]"),
-        ("img_mask", "torch.arange(512)[None] >= 256"),
-    ),
-    "QwenImageControlNetModel": (
-        ("hidden_states", "torch.randn(1, 1024, 64)"),
-        ("controlnet_cond", "torch.randn(1, 1024, 64)"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 3584)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-        ("img_shapes", "[[(1, 32, 32)]]"),
-    ),
-    "QwenImageTransformer2DModel": (
-        ("hidden_states", "torch.randn(1, 1024, 64)"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 3584)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-        ("img_shapes", "[[(1, 32, 32)]]"),
-    ),
-    "RFD4ProteinaTransformer": (
-        ("bb_ca", "torch.randn(1, 128, 3)"),
-        ("local_latents", "torch.randn(1, 128, 32)"),
-        ("bb_ca_time", "torch.full((1,), 0.5)"),
-        ("local_latents_time", "torch.full((1,), 0.5)"),
-        ("padding_mask", "torch.ones(1, 128, dtype=torch.bool)"),
-        ("token_type", "torch.zeros(1, 128, dtype=torch.int64)"),
-        ("atom37_mask", "torch.ones(1, 128, 37, dtype=torch.bool)"),
-        (
-            "conditioning",
-            (
-                '{"is_in_context_conditioning": torch.zeros(1, 128, dtype=torch.bool), '
-                '"supports_local_latent": torch.ones(1, 128, dtype=torch.bool), '
-                '"molecule_iid": torch.zeros(1, 128, dtype=torch.int64), '
-                '"molecule_entity_id": torch.zeros(1, 128, dtype=torch.int64), '
-                '"token_bond_path_length": torch.randint(0, 8, (1, 128, 128)), '
-                '"condition_index-group_1_token": torch.zeros(1, 128), '
-                '"condition_hbond_1_atom": torch.zeros(1, 128, 37), '
-                '"condition_pistack_1_atom": torch.zeros(1, 128, 37), '
-                '"condition_pication_1_atom": torch.zeros(1, 128, 37), '
-                '"condition_saltbridge_1_atom": torch.zeros(1, 128, 37), '
-                '"condition_hydrophobic_1_atom": torch.zeros(1, 128, 37), '
-                '"condition_metal-coord_1_atom": torch.zeros(1, 128, 37)}'
-            ),
+    "QwenImage21Transformer2DModel": {
+        "hidden_states": "torch.randn(1, 1024, 64)",
+        "encoder_hidden_states": "torch.randn(1, 256, 4096)",
+        "timestep": "torch.full((1,), 0.5)",
+        "img_shapes": "[[(1, 32, 32)]]",
+        "img_mask": "torch.arange(512)[None] >= 256",
+    },
+    "QwenImageControlNetModel": {
+        "hidden_states": "torch.randn(1, 1024, 64)",
+        "controlnet_cond": "torch.randn(1, 1024, 64)",
+        "encoder_hidden_states": "torch.randn(1, 256, 3584)",
+        "timestep": "torch.full((1,), 0.5)",
+        "img_shapes": "[[(1, 32, 32)]]",
+    },
+    "QwenImageTransformer2DModel": {
+        "hidden_states": "torch.randn(1, 1024, 64)",
+        "encoder_hidden_states": "torch.randn(1, 256, 3584)",
+        "timestep": "torch.full((1,), 0.5)",
+        "img_shapes": "[[(1, 32, 32)]]",
+    },
+    "RFD4ProteinaTransformer": {
+        "bb_ca": "torch.randn(1, 128, 3)",
+        "local_latents": "torch.randn(1, 128, 32)",
+        "bb_ca_time": "torch.full((1,), 0.5)",
+        "local_latents_time": "torch.full((1,), 0.5)",
+        "padding_mask": "torch.ones(1, 128, dtype=torch.bool)",
+        "token_type": "torch.zeros(1, 128, dtype=torch.int64)",
+        "atom37_mask": "torch.ones(1, 128, 37, dtype=torch.bool)",
+        "conditioning": (
+            '{"is_in_context_conditioning": torch.zeros(1, 128, dtype=torch.bool), '
+            '"supports_local_latent": torch.ones(1, 128, dtype=torch.bool), '
+            '"molecule_iid": torch.zeros(1, 128, dtype=torch.int64), '
+            '"molecule_entity_id": torch.zeros(1, 128, dtype=torch.int64), '
+            '"token_bond_path_length": torch.randint(0, 8, (1, 128, 128)), '
+            '"condition_index-group_1_token": torch.zeros(1, 128), '
+            '"condition_hbond_1_atom": torch.zeros(1, 128, 37), '
+            '"condition_pistack_1_atom": torch.zeros(1, 128, 37), '
+            '"condition_pication_1_atom": torch.zeros(1, 128, 37), '
+            '"condition_saltbridge_1_atom": torch.zeros(1, 128, 37), '
+            '"condition_hydrophobic_1_atom": torch.zeros(1, 128, 37), '
+            '"condition_metal-coord_1_atom": torch.zeros(1, 128, 37)}'
         ),
-    ),
+    },
     "SD3ControlNetModel": (
         "hidden_states=float32[1,{in_channels},{sample_size},{sample_size}], "
         "controlnet_cond=float32[1,{in_channels},{sample_size},{sample_size}], "
@@ -447,23 +423,20 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "float32[1,{in_channels},5,32,32], float32[1,300,{caption_channels}], int64[1]=500, "
         "encoder_attention_mask=int64[1,300]=1"
     ),
-    "SanaWMLTX2RefinerTransformer3DModel": (
-        ("hidden_states", "torch.randn(1, 768, 128)"),
-        ("encoder_hidden_states", "torch.randn(1, 256, 3840)"),
-        ("timestep", "torch.full((1, 768), 500.0)"),
-        ("video_rotary_emb", "(torch.randn(1, 768, 4096), torch.randn(1, 768, 4096))"),
-        ("encoder_attention_mask", "torch.ones(1, 256)"),
-    ),
+    "SanaWMLTX2RefinerTransformer3DModel": {
+        "hidden_states": "torch.randn(1, 768, 128)",
+        "encoder_hidden_states": "torch.randn(1, 256, 3840)",
+        "timestep": "torch.full((1, 768), 500.0)",
+        "video_rotary_emb": "(torch.randn(1, 768, 4096), torch.randn(1, 768, 4096))",
+        "encoder_attention_mask": "torch.ones(1, 256)",
+    },
     "SanaWMTransformer3DModel": (
         "hidden_states=float32[1,{in_channels},5,16,16], timestep=int64[1,1,5]=500, "
         "encoder_hidden_states=float32[1,1,300,{caption_channels}], "
         "encoder_attention_mask=int64[1,300]=1, camera_conditions=float32[1,5,20], "
         "chunk_plucker=float32[1,{chunk_plucker_channels},5,16,16]"
     ),
-    "SkyReelsV2Transformer3DModel": (
-        "hidden_states=float32[1,{in_channels},5,32,32], timestep=int64[1]=500, "
-        "encoder_hidden_states=float32[1,512,{text_dim}]"
-    ),
+    "SkyReelsV2Transformer3DModel": _VIDEO_AND_TEXT,
     "SparseControlNetModel": (
         "float32[1,{in_channels},16,32,32], int64[1]=500, "
         "float32[16,77,{cross_attention_dim}], float32[1,{conditioning_channels},16,32,32], "
@@ -476,29 +449,26 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "encoder_attention_mask=bool[1,128]=true, "
         "local_add_cond=float32[1,{local_add_cond_dim},256]"
     ),
-    "StableAudioDiTModel": (
-        ("hidden_states", "torch.randn(1, 64, 1024)"),
-        ("timestep", "torch.full((1,), 0.5)"),
-        ("encoder_hidden_states", "torch.randn(1, 130, 768)"),
-        ("global_hidden_states", "torch.randn(1, 1, 1536)"),
-        ("rotary_embedding", "(torch.randn(1025, 32), torch.randn(1025, 32))"),
-    ),
+    "StableAudioDiTModel": {
+        "hidden_states": "torch.randn(1, 64, 1024)",
+        "timestep": "torch.full((1,), 0.5)",
+        "encoder_hidden_states": "torch.randn(1, 130, 768)",
+        "global_hidden_states": "torch.randn(1, 1, 1536)",
+        "rotary_embedding": "(torch.randn(1025, 32), torch.randn(1025, 32))",
+    },
     "StableCascadeUNet": (
         "float32[1,{in_channels},24,24], float32[1]=0.5, "
         "float32[1,1,{clip_text_pooled_in_channels}]"
     ),
     "T2IAdapter": "float32[1,{in_channels},512,512]",
-    "T5FilmDecoder": (
-        (
-            "encodings_and_masks",
-            (
-                "[(torch.randn(1, 2048, 768), torch.ones(1, 2048)), (torch.randn(1, 256, 768), "
-                "torch.ones(1, 256))]"
-            ),
+    "T5FilmDecoder": {
+        "encodings_and_masks": (
+            "[(torch.randn(1, 2048, 768), torch.ones(1, 2048)), (torch.randn(1, 256, 768), "
+            "torch.ones(1, 256))]"
         ),
-        ("decoder_input_tokens", "torch.randn(1, 256, 128)"),
-        ("decoder_noise_time", "torch.full((1,), 0.5)"),
-    ),
+        "decoder_input_tokens": "torch.randn(1, 256, 128)",
+        "decoder_noise_time": "torch.full((1,), 0.5)",
+    },
     "UNet2DConditionModel": (
         "float32[1,{in_channels},64,64], int64[1]=500, float32[1,77,{cross_attention_dim}]"
     ),
@@ -522,23 +492,20 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "float32[1,{cond_embed_dim}], float32[1,5]"
     ),
     "VQModel": "float32[1,{in_channels},256,256]",
-    "WanAnimate2Transformer3DModel": (
-        ("hidden_states", "[torch.randn(16, 5, 32, 32)]"),
-        ("timestep", "torch.full((1,), 500)"),
-        ("encoder_hidden_states", "[torch.randn(512, 4096)]"),
-        ("condition_latents", "[torch.randn(20, 5, 32, 32)]"),
-        (
-            "kv_cache",
-            (
-                "__import__('diffusers.models.transformers.transformer_wan_animate_2', "
-                "fromlist=['WanAnimate2KVCache']).WanAnimate2KVCache(40)"
-            ),
+    "WanAnimate2Transformer3DModel": {
+        "hidden_states": "[torch.randn(16, 5, 32, 32)]",
+        "timestep": "torch.full((1,), 500)",
+        "encoder_hidden_states": "[torch.randn(512, 4096)]",
+        "condition_latents": "[torch.randn(20, 5, 32, 32)]",
+        "kv_cache": (
+            "__import__('diffusers.models.transformers.transformer_wan_animate_2', "
+            "fromlist=['WanAnimate2KVCache']).WanAnimate2KVCache(40)"
         ),
-        ("kv_cache_mode", '"extract"'),
-        ("seq_len", "1280"),
-        ("encoder_hidden_states_image", "torch.randn(1, 257, 1280)"),
-        ("offset_grid_sizes", "torch.tensor([[5, 16, 16]])"),
-    ),
+        "kv_cache_mode": '"extract"',
+        "seq_len": "1280",
+        "encoder_hidden_states_image": "torch.randn(1, 257, 1280)",
+        "offset_grid_sizes": "torch.tensor([[5, 16, 16]])",
+    },
     "WanAnimateTransformer3DModel": (
         "hidden_states=float32[1,{in_channels},6,32,32], timestep=int64[1]=500, "
         "encoder_hidden_states=float32[1,512,{text_dim}], "
@@ -546,20 +513,17 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "pose_hidden_states=float32[1,{latent_channels},5,32,32], "
         "face_pixel_values=float32[1,3,17,{motion_encoder_size},{motion_encoder_size}]"
     ),
-    "WanTransformer3DModel": (
-        "hidden_states=float32[1,{in_channels},5,32,32], timestep=int64[1]=500, "
-        "encoder_hidden_states=float32[1,512,{text_dim}]"
-    ),
+    "WanTransformer3DModel": _VIDEO_AND_TEXT,
     "WanVACETransformer3DModel": (
         "hidden_states=float32[1,{in_channels},5,32,32], timestep=int64[1]=500, "
         "encoder_hidden_states=float32[1,512,{text_dim}], "
         "control_hidden_states=float32[1,{vace_in_channels},5,32,32]"
     ),
-    "ZImageTransformer2DModel": (
-        ("x", "[torch.randn(16, 1, 64, 64)]"),
-        ("t", "torch.full((1,), 0.5)"),
-        ("cap_feats", "[torch.randn(128, 2560)]"),
-    ),
+    "ZImageTransformer2DModel": {
+        "x": "[torch.randn(16, 1, 64, 64)]",
+        "t": "torch.full((1,), 0.5)",
+        "cap_feats": "[torch.randn(128, 2560)]",
+    },
 }
 """Class -> its inputs in the language of `--inputs`, or names and Python expressions where that
 cannot say them. A name in braces is an argument of the class, with its default."""

@@ -43,4 +43,6 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
     inputs = INPUTS[name]
     if isinstance(inputs, str):
         return ModelRecipe(f"diffusers:{name}", "[]", inputs.format(**arguments))
-    return ModelRecipe(f"diffusers:{name}", "[]", [InputExpression(*pair) for pair in inputs])
+    return ModelRecipe(
+        f"diffusers:{name}", "[]", [InputExpression(*item) for item in inputs.items()]
+    )

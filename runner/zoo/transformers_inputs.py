@@ -1,15 +1,28 @@
 """Inputs of forward() for classes of transformers that the rules of their parameters do not fit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
+_GLM_PATCHES = {
+    "hidden_states": "torch.randn(576, 1176)",
+    "grid_thw": "torch.tensor([[1, 24, 24]])",
+}
+_MINICPM_IMAGE = {
+    "pixel_values": "torch.randn(1, 3, 224, 224)",
+    "target_sizes": "torch.tensor([[14, 14]])",
+}
+_MUSE_PATCHES = {
+    "pixel_values": "torch.randn(1024, 1176)",
+    "grid_thw": "torch.tensor([[1, 32, 32]])",
+}
+
+INPUTS: Mapping[str, str | Mapping[str, str]] = {
     "AudioFlamingo3Encoder": (
         "input_features=float32[1,128,3000], input_features_mask=int64[1,3000]=1"
     ),
-    "BrosModel": (
-        ("input_ids", "torch.randint(30522, (1, 128))"),
-        ("bbox", "torch.rand(1, 128, 8)"),
-    ),
+    "BrosModel": {
+        "input_ids": "torch.randint(30522, (1, 128))",
+        "bbox": "torch.rand(1, 128, 8)",
+    },
     "ClapModel": "input_ids=int64[1,77]<50265, input_features=float32[1,1,1001,64]",
     "DacModel": "input_values=float32[1,1,16000]",
     "Blip2QFormerModel": (
@@ -28,97 +41,69 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
     "EfficientLoFTRModel": "pixel_values=float32[1,2,3,480,640]",
     "FastSpeech2ConformerWithHifiGan": "input_ids=int64[1,128]<78",
     "FunAsrNanoEncoder": ("input_features=float32[1,128,560], input_features_mask=int64[1,128]=1"),
-    "Gemma3nAudioEncoder": (
-        ("audio_mel", "torch.randn(1, 128, 128)"),
-        ("audio_mel_mask", "torch.zeros(1, 128, dtype=torch.bool)"),
-    ),
+    "Gemma3nAudioEncoder": {
+        "audio_mel": "torch.randn(1, 128, 128)",
+        "audio_mel_mask": "torch.zeros(1, 128, dtype=torch.bool)",
+    },
     "Gemma4AudioModel": "input_features=float32[1,128,128]",
-    "Gemma4VisionModel": (
-        ("pixel_values", "torch.rand(1, 2304, 768)"),
-        (
-            "pixel_position_ids",
-            (
-                "torch.cartesian_prod(torch.arange(48), torch.arange(48)).flip(-1)[None]"
-                ".contiguous()"
-            ),
+    "Gemma4VisionModel": {
+        "pixel_values": "torch.rand(1, 2304, 768)",
+        "pixel_position_ids": (
+            "torch.cartesian_prod(torch.arange(48), torch.arange(48)).flip(-1)[None].contiguous()"
         ),
-    ),
-    "Glm4vMoeVisionModel": (
-        ("hidden_states", "torch.randn(576, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
-    ),
-    "Glm4vVisionModel": (
-        ("hidden_states", "torch.randn(576, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
-    ),
-    "Glm5NextVisionModel": (
-        ("hidden_states", "torch.randn(576, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
-    ),
-    "GlmOcrVisionModel": (
-        ("hidden_states", "torch.randn(576, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 24, 24]])"),
-    ),
+    },
+    "Glm4vMoeVisionModel": _GLM_PATCHES,
+    "Glm4vVisionModel": _GLM_PATCHES,
+    "Glm5NextVisionModel": _GLM_PATCHES,
+    "GlmOcrVisionModel": _GLM_PATCHES,
     "GraniteSpeech5Encoder": "input_features=float32[1,128,320]",
     "GraniteSpeech5ForCTC": "input_features=float32[1,128,320]",
     "IdeficsModel": (
         "input_ids=int64[1,128]<32000, pixel_values=float32[1,1,3,224,224], "
         "image_attention_mask=int64[1,128,1]=1, use_cache=false"
     ),
-    "Inkling2VisionModel": (
-        ("pixel_values", "torch.rand(256, 40, 40, 3) * 2 - 1"),
-        ("image_grid_thw", "torch.tensor([[1, 16, 16]])"),
-    ),
-    "Kimi_K25VisionModel": (
-        ("pixel_values", "torch.randn(1024, 3, 14, 14)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
-    "Kosmos2Model": (
-        ("input_ids", "torch.randint(65037, (1, 128))"),
-        ("pixel_values", "torch.randn(1, 3, 224, 224)"),
-        ("image_embeds_position_mask", "(torch.arange(128) < 64).long()[None]"),
-        ("use_cache", "False"),
-    ),
+    "Inkling2VisionModel": {
+        "pixel_values": "torch.rand(256, 40, 40, 3) * 2 - 1",
+        "image_grid_thw": "torch.tensor([[1, 16, 16]])",
+    },
+    "Kimi_K25VisionModel": {
+        "pixel_values": "torch.randn(1024, 3, 14, 14)",
+        "grid_thw": "torch.tensor([[1, 32, 32]])",
+    },
+    "Kosmos2Model": {
+        "input_ids": "torch.randint(65037, (1, 128))",
+        "pixel_values": "torch.randn(1, 3, 224, 224)",
+        "image_embeds_position_mask": "(torch.arange(128) < 64).long()[None]",
+        "use_cache": "False",
+    },
     "KyutaiSpeechToTextForConditionalGeneration": "input_ids=int64[1,128,33]<2049, use_cache=false",
     "LightGlueForKeypointMatching": "pixel_values=float32[1,2,3,480,640]",
     "LxmertModel": (
         "input_ids=int64[1,20]<30522, visual_feats=float32[1,36,2048], visual_pos=float32[1,36,4]"
     ),
     "MimiDecoderModel": "latents=float32[1,512,13], use_cache=false",
-    "MiniCPMOcrVisionModel": (
-        ("pixel_values", "torch.randn(1, 3, 224, 224)"),
-        ("target_sizes", "torch.tensor([[14, 14]])"),
-    ),
-    "MiniCPMV4_7VisionModel": (
-        ("pixel_values", "torch.randn(1, 3, 224, 224)"),
-        ("target_sizes", "torch.tensor([[14, 14]])"),
-    ),
+    "MiniCPMOcrVisionModel": _MINICPM_IMAGE,
+    "MiniCPMV4_7VisionModel": _MINICPM_IMAGE,
     "MuseGlimmerAssistantModel": (
         "noise_embeds=float32[1,16,6656], context_hidden_states=float32[1,128,33280], "
         "use_cache=false"
     ),
-    "MuseGlimmerVisionModel": (
-        ("pixel_values", "torch.randn(1024, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
+    "MuseGlimmerVisionModel": _MUSE_PATCHES,
     "MuseSparkAudioModel": "input_values=float32[1,24960]",
-    "MuseSparkVisionModel": (
-        ("pixel_values", "torch.randn(1024, 1176)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-    ),
+    "MuseSparkVisionModel": _MUSE_PATCHES,
     "MusicgenForCausalLM": "input_ids=int64[4,128]<2048, use_cache=false",
     "MusicgenMelodyForCausalLM": "input_ids=int64[4,128]<2048, use_cache=false",
     "Nemotron3_5TranscribeAudioModel": "input_features=float32[1,128,128]",
     "Nemotron3_5TranscribeWordTimestampModel": "inputs_embeds=float32[1,128,1280]",
     "NeuCodecModel": "input_values=float32[1,1,16000], input_features=float32[1,50,160]",
-    "OmDetTurboForObjectDetection": (
-        ("pixel_values", "torch.randn(1, 3, 640, 640)"),
-        ("classes_input_ids", "torch.randint(49408, (4, 77))"),
-        ("classes_attention_mask", "torch.ones(4, 77, dtype=torch.int64)"),
-        ("tasks_input_ids", "torch.randint(49408, (1, 77))"),
-        ("tasks_attention_mask", "torch.ones(1, 77, dtype=torch.int64)"),
-        ("classes_structure", "torch.tensor([4])"),
-    ),
+    "OmDetTurboForObjectDetection": {
+        "pixel_values": "torch.randn(1, 3, 640, 640)",
+        "classes_input_ids": "torch.randint(49408, (4, 77))",
+        "classes_attention_mask": "torch.ones(4, 77, dtype=torch.int64)",
+        "tasks_input_ids": "torch.randint(49408, (1, 77))",
+        "tasks_attention_mask": "torch.ones(1, 77, dtype=torch.int64)",
+        "classes_structure": "torch.tensor([4])",
+    },
     "OmniASRAudioModel": "input_values=float32[1,1,16000]",
     "OmniASRCTCModel": "input_values=float32[1,1,16000]",
     "OneFormerModel": "pixel_values=float32[1,3,512,512], task_inputs=float32[1,77]",
@@ -137,11 +122,11 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
     "PocketTTSAudioTokenizerDecoderModel": "latents=float32[1,512,13]",
     "Qwen3ASREncoder": "input_features=float32[1,128,800], input_features_mask=int64[1,800]=1",
     "RfDetrModel": "pixel_values=float32[1,3,560,560]",
-    "Sam2Model": (
-        ("pixel_values", "torch.randn(1, 3, 1024, 1024)"),
-        ("input_points", "torch.rand(1, 1, 1, 2) * 1024"),
-        ("input_labels", "torch.ones(1, 1, 1, dtype=torch.int64)"),
-    ),
+    "Sam2Model": {
+        "pixel_values": "torch.randn(1, 3, 1024, 1024)",
+        "input_points": "torch.rand(1, 1, 1, 2) * 1024",
+        "input_labels": "torch.ones(1, 1, 1, dtype=torch.int64)",
+    },
     "Sam3LiteTextTextModel": "input_ids=int64[1,32]<49408",
     "GraniteMoeHybridForCausalLM": "input_ids=int64[1,128]<32000, use_cache=false",
     "SegGptModel": (
@@ -149,17 +134,17 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "prompt_masks=float32[1,3,448,448]"
     ),
     "Sam3Model": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
-    "Siglip2Model": (
-        ("input_ids", "torch.randint(32000, (1, 64))"),
-        ("pixel_values", "torch.rand(1, 256, 768) * 2 - 1"),
-        ("pixel_attention_mask", "torch.ones(1, 256, dtype=torch.int64)"),
-        ("spatial_shapes", "torch.tensor([[16, 16]])"),
-    ),
-    "Siglip2VisionModel": (
-        ("pixel_values", "torch.rand(1, 256, 768) * 2 - 1"),
-        ("pixel_attention_mask", "torch.ones(1, 256, dtype=torch.int64)"),
-        ("spatial_shapes", "torch.tensor([[16, 16]])"),
-    ),
+    "Siglip2Model": {
+        "input_ids": "torch.randint(32000, (1, 64))",
+        "pixel_values": "torch.rand(1, 256, 768) * 2 - 1",
+        "pixel_attention_mask": "torch.ones(1, 256, dtype=torch.int64)",
+        "spatial_shapes": "torch.tensor([[16, 16]])",
+    },
+    "Siglip2VisionModel": {
+        "pixel_values": "torch.rand(1, 256, 768) * 2 - 1",
+        "pixel_attention_mask": "torch.ones(1, 256, dtype=torch.int64)",
+        "spatial_shapes": "torch.tensor([[16, 16]])",
+    },
     "Sam3LiteTextModel": "pixel_values=float32[1,3,1008,1008], input_ids=int64[1,32]<49408",
     "TimesFm2_5Model": "past_values=float32[1,512], past_values_padding=int64[1,512]=0",
     "TimesFmModel": (
@@ -169,12 +154,12 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "input_ids=int64[1,128]<30522, pixel_values=float32[1,48,3,448,448], "
         "attention_mask=int64[1,128]=1"
     ),
-    "UdopModel": (
-        ("input_ids", "torch.randint(33201, (1, 128))"),
-        ("bbox", "torch.rand(1, 128, 4)"),
-        ("decoder_input_ids", "torch.randint(33201, (1, 128))"),
-        ("use_cache", "False"),
-    ),
+    "UdopModel": {
+        "input_ids": "torch.randint(33201, (1, 128))",
+        "bbox": "torch.rand(1, 128, 4)",
+        "decoder_input_ids": "torch.randint(33201, (1, 128))",
+        "use_cache": "False",
+    },
     "VibeVoiceAcousticTokenizerDecoderModel": "hidden_states=float32[1,64,16]",
     "VibeVoiceAcousticTokenizerEncoderModel": "hidden_states=float32[1,1,16000]",
     "VibeVoiceAcousticTokenizerModel": "input_values=float32[1,1,16000]",
@@ -182,19 +167,19 @@ INPUTS: Mapping[str, str | Sequence[tuple[str | None, str]]] = {
         "input_ids=int64[1,40]<30522, pixel_values=float32[1,3,384,384], "
         "pixel_mask=int64[1,384,384]=1"
     ),
-    "VideoLlama3VisionModel": (
-        ("pixel_values", "torch.randn(1024, 768)"),
-        ("grid_thw", "torch.tensor([[1, 32, 32]])"),
-        ("merge_sizes", "torch.tensor([1])"),
-    ),
+    "VideoLlama3VisionModel": {
+        "pixel_values": "torch.randn(1024, 768)",
+        "grid_thw": "torch.tensor([[1, 32, 32]])",
+        "merge_sizes": "torch.tensor([1])",
+    },
     "VoxtralRealtimeForConditionalGeneration": (
         "input_ids=int64[1,128]<131072, input_features=float32[1,128,1024], use_cache=false"
     ),
     "XLNetLMHeadModel": "input_ids=int64[1,128]<32000",
-    "XmodModel": (
-        ("input_ids", "torch.randint(30522, (1, 128))"),
-        ("lang_ids", "torch.zeros(1, dtype=torch.int64)"),
-    ),
+    "XmodModel": {
+        "input_ids": "torch.randint(30522, (1, 128))",
+        "lang_ids": "torch.zeros(1, dtype=torch.int64)",
+    },
     "XcodecModel": "input_values=float32[1,1,16000]",
 }
 """Class -> its inputs in the language of `--inputs`, or names and Python expressions where that
@@ -208,6 +193,7 @@ _WITHOUT_PARTIAL_ROTATION = (
     "its default configuration does not run: mrope_section sums up to 32, "
     "but without partial_rotary_factor there are 64 rotary frequencies"
 )
+_WITHOUT_HEAD_DIM = "its default configuration sets no head_dim, so that it cannot be built"
 
 REFUSALS: Mapping[str, str] = {
     "AutoformerModel": ("its default configuration sets no prediction_length, which it requires"),
@@ -246,12 +232,8 @@ REFUSALS: Mapping[str, str] = {
     "Granite4VisionModel": (
         "its default deepstack_layer_map is None, and it has a projector for each of its entries"
     ),
-    "HunYuanMoEV1ForCausalLM": (
-        "its default configuration sets no head_dim, so that it cannot be built"
-    ),
-    "HunYuanVLTextModel": (
-        "its default configuration sets no head_dim, so that it cannot be built"
-    ),
+    "HunYuanMoEV1ForCausalLM": _WITHOUT_HEAD_DIM,
+    "HunYuanVLTextModel": _WITHOUT_HEAD_DIM,
     "InformerModel": "its default configuration sets no prediction_length, which it requires",
     "InstructBlipModel": (
         "its default configuration sets no image_token_id, without which its forward() fails"
@@ -265,14 +247,10 @@ REFUSALS: Mapping[str, str] = {
     "GlmImageTextModel": _WITHOUT_PARTIAL_ROTATION,
     "Glm4vMoeModel": "its default heads have 42 numbers, and its mrope_section is for 64",
     "Glm4vMoeTextModel": "its default heads have 42 numbers, and its mrope_section is for 64",
-    "HunYuanDenseV1ForCausalLM": (
-        "its default configuration sets no head_dim, so that it cannot be built"
-    ),
-    "HunYuanVLModel": "its default configuration sets no head_dim, so that it cannot be built",
+    "HunYuanDenseV1ForCausalLM": _WITHOUT_HEAD_DIM,
+    "HunYuanVLModel": _WITHOUT_HEAD_DIM,
     "LwDetrModel": "its default projector_scale_factors are empty, so that it has no features",
-    "MinistralForCausalLM": (
-        "its default configuration sets no head_dim, so that it cannot be built"
-    ),
+    "MinistralForCausalLM": _WITHOUT_HEAD_DIM,
     "NemotronForCausalLM": (
         "its default configuration sets no num_key_value_heads, so that it cannot be built"
     ),

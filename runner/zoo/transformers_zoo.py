@@ -57,7 +57,7 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
     if isinstance(known, str):
         inputs = parse_inputs(known)
     elif known is not None:
-        inputs = [InputExpression(*pair) for pair in known]
+        inputs = [InputExpression(*item) for item in known.items()]
     else:
         called = _find_called_parameters(model_class, config)
         for parameter in called:
