@@ -1,6 +1,5 @@
 """Decomposes or verifies one problem without Ray, in a child of this process."""
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 from runner.batch import attempt
 from runner.batch.child.answer import Answer, FailureAnswer, FailureCause, VerdictAnswer
 from runner.batch.plan import label
-from runner.batch.submit import local_task
+from runner.batch.submit import local_task, run_locally
 from runner.config import Settings
 from runner.errors import UsageError, unwritable_error
 from runner.problems import identify_problem
-from runner.store.directory import DirectoryStore
+from runner.store.directory import DirectoryStore, refuse_unwritable
 from runner.store.result import ProblemResult
 from runner.tree.document import LEVEL_FOLDER, TREE_FILE, refuse_other_versions
 from runner.verify import Power, write_power
@@ -123,13 +122,12 @@ def verify(
         )
     refuse_other_versions(directory)
     if power_file is not None:
-        _refuse_unwritable(power_file)
+        refuse_unwritable(power_file, "--to")
     mode = read_mode(directory) or settings.mode
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as temporary_folder:
-        original, scratch = directory / "original.py", Path(temporary_folder) / "scratch"
-        task = local_task(original, directory.name, directory, scratch, settings, mode)
-        log = Path(temporary_folder) / "log"
-        answer = attempt.run_without_commit("verify", task, log).answer
+    original = directory / "original.py"
+    answer = run_locally(
+        "verify", original, directory.name, settings, directory=directory, mode=mode
+    )
     _raise_if_refused(answer)
     assert isinstance(answer, VerdictAnswer | FailureAnswer)
     if answer.status == "error":
@@ -151,16 +149,3 @@ def _raise_if_refused(answer: Answer) -> None:
     """Raise UsageError if this machine cannot do the task."""
     if isinstance(answer, FailureAnswer) and answer.cause is FailureCause.REFUSED:
         raise UsageError(answer.reason)
-
-
-def _refuse_unwritable(file: Path) -> None:
-    """Raise StoreError now if a file cannot be written later; leave the file as it is."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        existed = file.exists()
-        with file.open("ab"):
-            pass
-        if not existed:
-            file.unlink()
-    except OSError as error:
-        raise unwritable_error(file, error, "--to") from error

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from runner import __version__
 from runner.batch.attempt import run_without_commit
@@ -175,10 +176,7 @@ def _fit_choices(
     limit = MemoryLimit(settings.fit, text, settings.output)
 
     def forecast(problem: Problem) -> Answer:
-        with _temporary_directory() as folder:
-            directory, scratch = folder / "directory", folder / "scratch"
-            task = local_task(problem.path, label(problem), directory, scratch, settings)
-            return run_without_commit("estimate", task, folder / "log").answer
+        return run_locally("estimate", problem.path, label(problem), settings)
 
     say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
     problems = {}
@@ -247,6 +245,25 @@ def local_task(
         threads=cores(),
         timeout_s=settings.timeout,
     )
+
+
+def run_locally(
+    kind: Literal["estimate", "facts", "verify"],
+    problem: Path,
+    name: str,
+    settings: Settings,
+    *,
+    directory: Path | None = None,
+    mode: str | None = None,
+) -> Answer:
+    """Run a function of `problem_work` that writes no decomposition, and return its answer.
+
+    `directory` is the decomposition that it reads, if any.
+    """
+    with _temporary_directory() as folder:
+        read_directory, scratch = directory or folder / "directory", folder / "scratch"
+        task = local_task(problem, name, read_directory, scratch, settings, mode)
+        return run_without_commit(kind, task, folder / "log").answer
 
 
 def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:

@@ -1,12 +1,10 @@
 """Writes the brief of one problem for `kdrun prompt`; a child process collects the facts."""
 
-import tempfile
 from pathlib import Path
 
-from runner.batch import attempt
 from runner.batch.child.answer import FactsAnswer
 from runner.batch.decomposer import decomposer_process
-from runner.batch.submit import local_task
+from runner.batch.submit import run_locally, run_options
 from runner.config import Settings
 from runner.errors import ProblemError
 from runner.problems import find_problem, identify_problem
@@ -25,18 +23,15 @@ def write_brief(pattern: str, settings: Settings, output: Path | None) -> tuple[
     file, _ = find_problem(pattern, None, None, settings.data, settings.output)
     problem = identify_problem(file)
     directory = output or Path(problem.name)
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
-        scratch = Path(folder) / "scratch"
-        task = local_task(problem.path, problem.name, directory, scratch, settings)
-        answer = attempt.run_without_commit("facts", task, Path(folder) / "log").answer
+    answer = run_locally("facts", problem.path, problem.name, settings)
     if not isinstance(answer, FactsAnswer):
         raise ProblemError(problem.path, answer.reason or answer.status)
     rendered = render_brief(
         problem,
         answer.facts,
         directory.absolute(),
-        mode=task.options.mode,
-        flags=decomposer_process.verify_flags(task.options),
+        mode=settings.mode,
+        flags=decomposer_process.verify_flags(run_options(settings)),
     )
     reason = answer.facts.reason
     return rendered, f"{problem.path}: not captured: {reason}" if reason else None

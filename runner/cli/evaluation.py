@@ -97,6 +97,7 @@ def evaluate(
     """
     from runner.errors import KdrunError, UsageError
     from runner.report.subject import find_subject
+    from runner.store.directory import refuse_unwritable, write_atomically
     from runner.store.evaluation import EVALUATION_FILE
 
     settings = settings_from(flags, config)
@@ -108,7 +109,7 @@ def evaluate(
     if write is not None and len(subject.decompositions) > 1:
         raise UsageError("--write: for one decomposition", hint="name its directory")
     if write is not None:
-        _write_file(write, None)
+        refuse_unwritable(write, "--write")
     from runner.batch.machine import cores
     from runner.evaluate.requests import EvaluationRequest
     from runner.evaluate.runs import evaluate_all
@@ -158,7 +159,7 @@ def evaluate(
         if not as_json:
             show_evaluation(evaluation, console)
         if write is not None and text is not None:
-            _write_file(write, text)
+            write_atomically(write, text, "--write")
             click.echo(f"wrote {write}", err=True)
         elif write is not None:
             wrong = "the model with the right solutions is not" if evaluation.model else "none is"
@@ -198,21 +199,6 @@ def _has_speeds(directory: Path) -> bool:
     except DecompositionError:
         return False
     return earlier is not None and earlier.is_measured
-
-
-def _write_file(path: Path, text: str | None) -> None:
-    """Write a file; without a text, check that it can be written, and leave it as it is."""
-    from runner.errors import unwritable_error
-
-    is_new = not path.exists()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a" if text is None else "w", encoding="utf-8") as file:
-            file.write(text or "")
-        if text is None and is_new:
-            path.unlink()
-    except OSError as error:
-        raise unwritable_error(path, error, "--write") from error
 
 
 def _run_solver(

@@ -108,6 +108,19 @@ def write_pieces(path: Path, pieces: Iterable[str], setting: str = "--output") -
         raise unwritable_error(path, error, setting) from error
 
 
+def refuse_unwritable(path: Path, setting: str) -> None:
+    """Raise StoreError now if a file cannot be written later; leave the file as it is."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        with path.open("ab"):
+            pass
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise unwritable_error(path, error, setting) from error
+
+
 def put_in_place(built: Path, destination: Path) -> None:
     """Move a finished directory to its destination, and delete what was there before.
 

@@ -10,7 +10,7 @@ import pytest
 from commands import KDRUN
 
 from runner import __version__
-from runner.batch import local_execution, stored_results
+from runner.batch import stored_results, submit
 from runner.batch.submit import Preview
 from tests.cli.conftest import Kdrun
 
@@ -227,9 +227,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     Path("made").mkdir()
     Path("made/original.py").touch()
     Path("file").touch()
-    monkeypatch.setattr(
-        local_execution.attempt, "run_without_commit", lambda *_: pytest.fail("it was judged")
-    )
+    monkeypatch.setattr(submit, "run_without_commit", lambda *_: pytest.fail("it was judged"))
     ended = kdrun("verify", "made", "--power", "--to", "file/kernels.json")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == (
