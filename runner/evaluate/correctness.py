@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -86,6 +86,36 @@ def copy_inputs(inputs: Inputs) -> Inputs:
     return tuple(copy_nested(list(inputs[0]))), copy_nested(inputs[1])
 
 
+@dataclass(frozen=True, slots=True)
+class ReferenceCall:
+    """A forward of a component, or of the original, that a program has to reproduce."""
+
+    inputs: Inputs
+    inputs_after: Inputs
+    """The inputs as the forward left them."""
+    weights: Weights
+    seed: int
+    eager: Any
+    """The output."""
+    exact: Any = None
+    """The output in float64; None if the forward does not run in float64."""
+
+
+def compare_call(program: ConfinedProgram, call: ReferenceCall, subject: str) -> OutputError:
+    """Compare a program's forward with that of the `subject`, on the same inputs and weights."""
+    program.load_weights(call.weights)
+    outputs, inputs_after = program.call(call.inputs, call.seed)
+    error = judge_output(call.exact, call.eager, outputs[0])
+    if error.reason:
+        return error
+    if not have_same_bits(outputs[0], outputs[1]):
+        return OutputError(reason="gives something else at the second call with these inputs")
+    if not have_same_bits(call.inputs_after, inputs_after):
+        verb = "changes" if have_same_bits(call.inputs, call.inputs_after) else "does not change"
+        return OutputError(reason=f"{verb} its inputs, unlike the {subject}")
+    return error
+
+
 @dataclass(slots=True)
 class SolutionJudge:
     """Compares one solution's program with its component, and collects the comparisons."""
@@ -107,26 +137,19 @@ class SolutionJudge:
         own = max((item.eager_tolerances or 0.0 for item in self.comparisons), default=0.0)
         return allowed_tolerances(own) + own
 
-    def judge(
-        self,
-        place: str,
-        inputs: Inputs,
-        eager: Any,
-        inputs_after: Inputs,
-        weights: Weights,
-        seed: int,
-    ) -> None:
-        """Compare the solution's output with the component's (`eager`) on the same inputs."""
+    def judge(self, place: str, call: ReferenceCall) -> None:
+        """Compare the solution with a forward of the component, which is run in float64 first."""
         if self._has_ended:
             return
-        exact = self.reference.run_exactly(inputs, weights, seed)
+        exact = self.reference.run_exactly(call.inputs, call.weights, call.seed)
+        call = replace(call, exact=exact)
         try:
-            error = self._compare(inputs, exact, eager, inputs_after, weights, seed)
+            error = compare_call(self.program, call, "component")
             if error.reason and self.comparisons:
                 # A solution may pack its weights in the first forward, and keep them: compare with
                 # a model that never had other weights.
                 self.program.build()
-                error = self._compare(inputs, exact, eager, inputs_after, weights, seed)
+                error = compare_call(self.program, call, "component")
         except ProgramError as failure:
             self.comparisons.append(
                 PlaceComparison(place=place, judgement="broken", reason=f"{failure} (on {place})")
@@ -143,27 +166,6 @@ class SolutionJudge:
                 max_diff=error.max_diff,
             )
         )
-
-    def _compare(
-        self,
-        inputs: Inputs,
-        exact: Any,
-        eager: Any,
-        inputs_after: Inputs,
-        weights: Weights,
-        seed: int,
-    ) -> OutputError:
-        self.program.load_weights(weights)
-        outputs, own_inputs_after = self.program.call(inputs, seed)
-        error = judge_output(exact, eager, outputs[0])
-        if error.reason:
-            return error
-        if not have_same_bits(outputs[0], outputs[1]):
-            return OutputError(reason="gives something else at the second call with these inputs")
-        if not have_same_bits(inputs_after, own_inputs_after):
-            verb = "changes" if have_same_bits(inputs, inputs_after) else "does not change"
-            return OutputError(reason=f"{verb} its inputs, unlike the component")
-        return error
 
 
 @dataclass(slots=True)
@@ -191,7 +193,7 @@ def judge_on_own_inputs(judge: SolutionJudge, module: Any, training: bool) -> No
         inputs_after = copy_inputs(inputs)
         eager = judge.reference.run(inputs_after, seed)
         # The forward may have written to buffers, such as running statistics.
-        judge.judge(OWN_INPUTS, inputs, eager, inputs_after, weights, seed)
+        judge.judge(OWN_INPUTS, ReferenceCall(inputs, inputs_after, weights, seed, eager))
 
 
 def judge_in_model(
@@ -209,7 +211,8 @@ def judge_in_model(
     weights, seed = draw.weights, draw.seed
     builder.load_original_weights(model, places, refactored, weights)
     watched = [place for place in places if place.component in judges]
-    pending: list[tuple[Inputs, Weights]] = []
+    pending: list[tuple[Inputs, Inputs, Weights]] = []
+    """Inputs as they were, the inputs themselves, and weights of the calls that have begun."""
     judging_s = 0.0
 
     def before(place: Place, args: Any, kwargs: Any) -> None:
@@ -217,25 +220,16 @@ def judge_in_model(
         started = time.perf_counter()
         own_weights = select_weights(builder.tree, place.node, weights)
         # Buffers are copied, since the forward may write to them.
-        pending.append((copy_inputs((args, kwargs)), dict(own_weights)))
-        arguments.append((args, kwargs))
+        pending.append((copy_inputs((args, kwargs)), (args, kwargs), dict(own_weights)))
         judging_s += time.perf_counter() - started
 
     def after(place: Place, output: Any) -> None:
         nonlocal judging_s
         started = time.perf_counter()
-        (original_inputs, own_weights), inputs_after = pending.pop(), arguments.pop()
-        judges[place.component].judge(
-            place.node,
-            original_inputs,
-            to_plain_containers(output),
-            inputs_after,
-            own_weights,
-            seed,
-        )
+        call = ReferenceCall(*pending.pop(), seed, to_plain_containers(output))
+        judges[place.component].judge(place.node, call)
         judging_s += time.perf_counter() - started
 
-    arguments: list[Inputs] = []
     started = time.perf_counter()
     with watch_calls(model, watched, before, after):
         run_forward(model, copy_inputs(draw.inputs), seed)

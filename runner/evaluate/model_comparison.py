@@ -3,21 +3,26 @@
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from runner.evaluate.correctness import ModelDraw, copy_inputs, run_forward
+from runner.evaluate.correctness import (
+    ModelDraw,
+    Reference,
+    ReferenceCall,
+    compare_call,
+    copy_inputs,
+    run_forward,
+)
 from runner.evaluate.judging import (
     OutputError,
     allowed_tolerances,
     have_same_bits,
-    judge_output,
     shorten,
     to_double,
-    widen,
 )
-from runner.evaluate.places import Builder, Place, Weights
+from runner.evaluate.places import Builder, Place
 from runner.evaluate.program import (
     ConfinedProgram,
     Inputs,
@@ -41,21 +46,6 @@ from runner.verify.guard.standalone_runs import secret_seed
 
 MODEL_ENOUGH_S = 4.0
 """Seconds of measured pairs of two models, in all rounds together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """The original's weights and inputs of one seed, and its outputs."""
-
-    inputs: Inputs
-    weights: Weights
-    """By the original's names, tensors in plain attributes too."""
-    own_weights: Weights
-    """The parameters and buffers alone."""
-    seed: int
-    eager: Any
-    exact: Any
-    inputs_after: Inputs
 
 
 class ModelJudge:
@@ -94,20 +84,18 @@ class ModelJudge:
         """Seconds of the control's fastest forward: what else runs here makes others slower."""
         self.changes_in_training = False
         """Whether the original computes something else in training mode than in eval mode."""
-        self._samples = [self._run_original(draw) for draw in draws]
+        self._weight_names = [*weights_of(draws[-1].model)]
+        """Names of the original's parameters and buffers; a draw also has its plain tensors."""
+        self._calls = [self._run_original(draw) for draw in draws]
         self._allowed = 1.0
 
-    def _run_original(self, draw: ModelDraw) -> _Sample:
-        own_weights = {name: draw.weights[name] for name in weights_of(draw.model)}
-        wide = to_double(draw.model)
+    def _run_original(self, draw: ModelDraw) -> ReferenceCall:
+        reference = Reference(draw.model, to_double(draw.model))
         inputs_after = copy_inputs(draw.inputs)
         started = time.perf_counter()
-        eager = run_forward(draw.model, inputs_after, draw.seed)
-        self.measuring_s = (time.perf_counter() - started) * FEWEST_CALLS
-        try:
-            exact = run_forward(wide, (widen(draw.inputs[0]), widen(draw.inputs[1])), draw.seed)
-        except (RuntimeError, TypeError, ValueError):
-            exact = None  # The model has float32 constants, or operators without float64.
+        eager = reference.run(inputs_after, draw.seed)
+        self.measuring_s = reference.seconds * FEWEST_CALLS
+        exact = reference.run_exactly(draw.inputs, {}, draw.seed)  # It has its weights already.
         if not self._training and not self.changes_in_training:
             try:
                 trained = run_forward(draw.model.train(), copy_inputs(draw.inputs), draw.seed)
@@ -115,9 +103,7 @@ class ModelJudge:
             except (RuntimeError, TypeError, ValueError):  # A batch norm refuses a batch of one.
                 self.changes_in_training = True
         self.forward_s += time.perf_counter() - started
-        return _Sample(
-            draw.inputs, draw.weights, own_weights, draw.seed, eager, exact, inputs_after
-        )
+        return ReferenceCall(draw.inputs, inputs_after, draw.weights, draw.seed, eager, exact)
 
     def measure_control(self, solutions: Sequence[Solution]) -> None:
         """Measure the control for these solutions beside the original."""
@@ -145,11 +131,13 @@ class ModelJudge:
         )
 
     def _start(self, file: ProgramFile) -> AbstractContextManager[ConfinedProgram]:
-        """Start a model with the weights of the last sample."""
-        sample = self._samples[-1]
-        weights = sample.weights if file.class_name == CLASS else sample.own_weights
-        # The seed gives tensors outside of the weights the values that they have in the sample.
-        return self._server.start_with_weights(file, weights, sample.seed)
+        """Start a model with the weights of the last call of the original."""
+        call = self._calls[-1]
+        weights = call.weights
+        if file.class_name != CLASS:
+            weights = {name: weights[name] for name in self._weight_names}
+        # The seed gives tensors outside of the weights the values that they have in the call.
+        return self._server.start_with_weights(file, weights, call.seed)
 
     def evaluate(
         self, solutions: Sequence[Solution], *, beside_control: bool, measured: bool
@@ -206,29 +194,19 @@ class ModelJudge:
     def _compare(self, program: ConfinedProgram) -> OutputError:
         """Return the largest error over the draws."""
         worst = OutputError(0.0, 0.0, 0.0, 0.0)
-        for number, sample in enumerate(self._samples):
+        for number, call in enumerate(self._calls):
             if not number:
-                program.build(sample.seed)
-            error = self._compare_sample(program, sample)
+                program.build(call.seed)
+            error = compare_call(program, call, "original")
             if error.reason and number:  # A solution may keep what it made of its first weights.
-                program.build(sample.seed)
-                error = self._compare_sample(program, sample)
+                program.build(call.seed)
+                error = compare_call(program, call, "original")
             if error.reason:
                 return error
             worst = max((worst, error), key=lambda item: item.tolerances or 0.0)
         own = worst.eager_tolerances or 0.0
         self._allowed = allowed_tolerances(own) + own
         return worst
-
-    def _compare_sample(self, program: ConfinedProgram, sample: _Sample) -> OutputError:
-        program.load_weights(sample.weights)
-        outputs, inputs_after = program.call(sample.inputs, sample.seed)
-        error = judge_output(sample.exact, sample.eager, outputs[0])
-        if error.reason is None and not have_same_bits(outputs[0], outputs[1]):
-            return OutputError(reason="gives something else at the second call")
-        if error.reason is None and not have_same_bits(sample.inputs_after, inputs_after):
-            return OutputError(reason="changes its inputs otherwise than the original")
-        return error
 
     def _measure(
         self, before: ProgramFile, after: ProgramFile, allowed: float | None = None
