@@ -16,10 +16,14 @@ from runner.batch.decomposer import decomposer_process
 from runner.errors import KdrunError, UsageError
 from runner.evaluate.requests import EvaluationRequest, SolverFacts, SolverRequest
 from runner.evaluate.runs import run_request
-from runner.evaluate.solver_brief import describe_finding, write_brief
-from runner.store.evaluation import Evaluation
+from runner.evaluate.solutions import CLASS
+from runner.evaluate.table import format_speed
+from runner.quantities import flops, pluralize, size
+from runner.report.units import seconds
+from runner.store.evaluation import Evaluation, SolutionEvaluation
 from runner.store.result import Decomposer
 from runner.tree.document import ROOT, Tree
+from runner.untrusted_files import read_text
 
 _COMMAND_SHARE = 0.8
 """Share of a round's time that the command gets; the rest is for judging what it wrote."""
@@ -28,6 +32,45 @@ _BYTE_FLOPS = 5
 _LARGEST_SOLUTION = 1 << 20
 _LONGEST_LINE = 200
 """Characters of a command's last line in a finding."""
+
+_BRIEF_TEXT = """# Write a faster {name}
+
+The file `{component_file}` is one component of a PyTorch model. Write `{solution_file}`, which
+computes the same, faster, on {processor_note}.
+
+## The file to write
+
+- It has `class {cls}(nn.Module)`, built with the arguments that `get_init_inputs()` of the
+  component returns. Its forward has the component's parameters.
+- Its weights have the component's names and shapes. If it holds them in another form, the file
+  defines `convert_weights(state_dict)`, which takes the component's weights by name and returns
+  those of `{cls}` by name.
+- It imports torch, the standard library, and what PyTorch can call: `torch.compile`, C++ inline
+  (`torch.utils.cpp_extension.load_inline`), Triton. It runs without a network, and writes only
+  where compilers keep their files.
+
+## The component
+
+It is a {level} ({operations}), {flops} and {bytes}, and stands in {places} of {problem}.
+
+```python
+{code}
+```
+
+## The values that reach it in the model
+
+{values}
+
+## How it is judged
+
+- On inputs and weights from secret seeds, and on the values at each of its places: shapes, dtypes,
+  strides, inputs that stay as they are, the same result twice.
+- Its error against float64 may be one tolerance of the dtype, or four times the component's own.
+- It is measured in turn with the component, on new inputs, with a flushed cache, by a clock outside
+  of its process; the outputs of measured calls are compared.
+- These count as wrong: answers that are kept from call to call, weights other than the given ones,
+  lower precision inside, parts of the work left out, work that is put off until after forward().
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +147,7 @@ def _solve_component(
             break
         shutil.copy(run.directory / component, copy)
         brief = workplace / "brief.md"
-        text = write_brief(
+        text = _write_brief(
             run.directory, tree, component, values, (copy, solution), run.threads, history
         )
         brief.write_text(text, encoding="utf-8")
@@ -115,7 +158,7 @@ def _solve_component(
         log.unlink(missing_ok=True)
         outcome = decomposer_process.run_in_child(command, record, log, share_s)
         evaluation = _judge(run, solution, delivered, deadline - time.monotonic())
-        finding = describe_finding(evaluation, number, outcome.how)
+        finding = _describe_finding(evaluation, number, outcome.how)
         if evaluation is None and (last_line := _read_last_line(run, log)):
             finding += f"; its last line: {last_line}"
         report(f"{name}: {finding}")
@@ -176,3 +219,52 @@ def _judge(run: SolverRun, solution: Path, delivered: Path, timeout_s: float) ->
     scratch = delivered.parent / "judge"
     scratch.mkdir(exist_ok=True)
     return run_request(request, scratch, run.memory_bytes, max(timeout_s, 60.0)).evaluation
+
+
+def _write_brief(
+    directory: Path,
+    tree: Tree,
+    component: str,
+    values: Sequence[str],
+    paths: tuple[Path, Path],
+    threads: int,
+    history: Sequence[str],
+) -> str:
+    """Return the brief; `paths` are the component's copy and the file to write."""
+    nodes = [node for node in tree.nodes.values() if node.path == component]
+    text = _BRIEF_TEXT.format(
+        name=Path(component).stem,
+        component_file=paths[0].name,
+        solution_file=paths[1].name,
+        cls=CLASS,
+        processor_note=f"the CPU, with {pluralize(threads, 'thread')}",
+        level=nodes[0].level,
+        operations=", ".join(nodes[0].operations),
+        flops=flops(nodes[0].flops),
+        bytes=size(nodes[0].bytes),
+        places=pluralize(len(nodes), "place"),
+        problem=directory.resolve().name,
+        code=read_text(directory / component).strip(),
+        values="\n".join(values),
+    )
+    if history:
+        text += "\n## Findings so far\n\n" + "\n".join(f"- {line}" for line in history) + "\n"
+    return text
+
+
+def _describe_finding(evaluation: Evaluation | None, number: int, ended: str | None) -> str:
+    """Return the finding on what one round delivered."""
+    suffix = f"; the command {ended}" if ended else ""
+    if evaluation is None:
+        return f"round {number}: no solution was written{suffix}"
+    (solution,) = evaluation.solutions
+    return f"round {number}: {_describe_solution(solution)}{suffix}"
+
+
+def _describe_solution(solution: SolutionEvaluation) -> str:
+    """Return the verdict on a solution and its speed in one line."""
+    if solution.speed is None:
+        return f"{solution.judgement}: {solution.reason}" if solution.reason else "right"
+    speed = solution.speed
+    times = f"{seconds(speed.before_median_s)} before, {seconds(speed.after_median_s)} after"
+    return f"right, {times}: {format_speed(speed, ' times as fast')}"

@@ -1,18 +1,33 @@
-"""Sums up workloads that differ only in size, with a table of their shapes."""
+"""Sums up workloads that differ only in size, with a table of their shapes.
+
+Sizes that variants of a problem differ in are called `batch`, `seq` or `hidden`, or as the constant
+is that was varied.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from runner.report.axis_names import varied_sizes
+from runner.problems import ProblemVariant
 from runner.store.result import Document
 
 if TYPE_CHECKING:
     from runner.report.catalogue import CatalogueWorkload
+
+AXIS_WORDS = (
+    ("batch", r"batch|^b$|^bs$"),
+    ("seq", r"seq|context|num_tokens"),
+    ("hidden", r"hidden|d_model|n_embd|embed"),
+)
+"""Name of an axis, and the pattern of the constants that it is called after."""
+
+Sizes = Mapping[str, int]
+"""Values of the constants that were varied, by the word for an axis."""
 
 
 class FamilyShape(Document):
@@ -70,3 +85,26 @@ def collect_families(workloads: Sequence[CatalogueWorkload]) -> list[Family]:
         for name, rows in members.items()
     ]
     return sorted(families, key=lambda family: (-family.share, -family.workloads, family.name))
+
+
+def varied_sizes(problems: Mapping[str, ProblemVariant | None]) -> dict[str, Sizes]:
+    """Return the sizes of each problem by its label; an original's are those before the change."""
+    variants = [variant for variant in problems.values() if variant is not None]
+    before: dict[str, dict[str, int]] = defaultdict(dict)
+    for variant in variants:
+        before[variant.source] |= _integers(variant, changed=False)
+    return {
+        label: before[label]
+        if variant is None
+        else before[variant.source] | _integers(variant, changed=True)
+        for label, variant in problems.items()
+    }
+
+
+def _integers(variant: ProblemVariant, *, changed: bool) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for name, value in variant.values(changed=changed).items():
+        if type(value) is int:
+            words = (word for word, p in AXIS_WORDS if re.search(p, name, re.IGNORECASE))
+            values.setdefault(next(words, name.lower()), value)
+    return values

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from textwrap import indent
 from typing import Any, cast
 
-from runner.report.axis_names import Sizes, varied_sizes
 from runner.report.definitions import (
     ENTRYPOINT,
     Definition,
@@ -30,6 +29,7 @@ from runner.report.definitions import (
     stable_uuid,
     tensor_code,
 )
+from runner.report.families import Sizes, varied_sizes
 from runner.report.kernel_function import KernelFunction
 
 
