@@ -2,13 +2,7 @@
 
 from runner.problems.author_errors import author_code, author_error, is_out_of_memory
 from runner.problems.constants import NamedLiterals
-from runner.problems.dataset import (
-    CheckReport,
-    FetchReport,
-    check_dataset,
-    fetch_dataset,
-    find_dataset_level,
-)
+from runner.problems.dataset import check_dataset, fetch_dataset, find_dataset_level
 from runner.problems.input_language import InputExpression, parse_inputs
 from runner.problems.loading import (
     LoadedProblem,
@@ -51,6 +45,7 @@ from runner.problems.selection import (
     data_root,
     describe_origin,
     find_labels,
+    natural_sort_key,
     select_problem,
     select_problems,
 )
@@ -69,9 +64,7 @@ from runner.problems.variants import (
 __all__ = [
     "FOLDER",
     "KERNELBENCH",
-    "CheckReport",
     "DataRoot",
-    "FetchReport",
     "InputExpression",
     "LoadedProblem",
     "NamedLiterals",
@@ -104,6 +97,7 @@ __all__ = [
     "is_target",
     "load_problem",
     "members",
+    "natural_sort_key",
     "package_identity",
     "parse_inputs",
     "path_within_package",

@@ -49,7 +49,7 @@ class DataRoot:
         folders = [self.path] if self.flat else [self.path / f"level{n}" for n in LEVELS]
         files = [f for folder in folders for f in folder.glob("*.py") if f.is_file()]
         chosen = [f for f in files if not level_names or source_level(f) in level_names]
-        return sorted((f for f in chosen if f.name != "__init__.py"), key=_sort_key)
+        return _sort_files(f for f in chosen if f.name != "__init__.py")
 
     def ignored_files(self) -> list[Path]:
         """Return the problem files that lie beside the level folders, and are not read."""
@@ -157,7 +157,7 @@ def select_problems(
     if not pool and not patterns:
         raise UsageError(f"no problems in {root.path}", hint="a problem is a .py file")
     chosen = [f for p in patterns for f in _find_files(p, root, levels, "--problem ")] or pool
-    problems = _drop_repetitions(identify_problem(file) for file in sorted(chosen, key=_sort_key))
+    problems = _drop_repetitions(map(identify_problem, _sort_files(chosen)))
     if start >= len(problems):
         raise UsageError(
             f"--start {start} is past the end: {pluralize(len(problems), 'problem')} selected"
@@ -170,9 +170,7 @@ def select_problem(pattern: str, root: DataRoot) -> Problem:
 
     Raises UsageError if none or several match.
     """
-    problems = _drop_repetitions(
-        identify_problem(file) for file in sorted(_find_files(pattern, root), key=_sort_key)
-    )
+    problems = _drop_repetitions(map(identify_problem, _sort_files(_find_files(pattern, root))))
     if len(problems) > 1:
         names = _list_files([problem.path for problem in problems], limit=8)
         raise UsageError(
@@ -228,16 +226,16 @@ def _is_checkout() -> bool:
     return (_CHECKOUT / "data" / "manifest.txt").is_file()
 
 
-def _sort_key(path: Path) -> tuple[str, float, list[tuple[int, int | str]], str]:
-    """Return a key that sorts level1 before custom, 2_ before 10_, v2 before v10, names last."""
-    number = re.match(r"(\d+)(?=_|$)", path.stem)
-    level = source_level(path)
-    return (
-        "~" if level == CUSTOM else level,
-        int(number[1]) if number else float("inf"),
-        [(0, int(t)) if t.isdigit() else (1, t) for t in re.findall(r"[0-9]+|[^0-9]+", path.stem)],
-        str(path),
-    )
+def natural_sort_key(label: str) -> tuple[bool, str, list[tuple[int, int, str]]]:
+    """Return a sort key: levels in order, `custom` last; `2_x` before `10_x` before `x`."""
+    level, _, problem = label.rpartition("/")
+    parts = (part for part in re.split(r"([0-9]+)", problem) if part)
+    name = [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+    return level == CUSTOM, level, name
+
+
+def _sort_files(files: Iterable[Path]) -> list[Path]:
+    return sorted(files, key=lambda f: (natural_sort_key(f"{source_level(f)}/{f.stem}"), f))
 
 
 def _check_levels(root: DataRoot, levels: list[int]) -> None:

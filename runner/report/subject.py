@@ -4,11 +4,12 @@ A file that cannot be read becomes a sentence in the notes, so that an unfinishe
 lost files, is reported as far as its files exist.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import DecompositionError, StoreError, UsageError
+from runner.problems import natural_sort_key
 from runner.quantities import pluralize
 from runner.store.directory import RUNS, DirectoryStore
 from runner.store.manifest import MANIFEST_FILE, Manifest
@@ -69,12 +70,9 @@ def find_subject(name: str, output: Path) -> Subject:
     """
     path = Path(name)
     if path.is_dir():
-        if (path / TREE_FILE).exists():
-            tree = read_any_version(path)
-            problem = ReportProblem(_make_row(path, tree), path, tree, _read_result(path))
-            return Subject(problem.label, path, None, (problem,), ())
-        if (result := _read_result(path)) is not None:  # of an attempt that made no tree
-            problem = ReportProblem(_make_row(path, None), path, None, result)
+        is_tree = (path / TREE_FILE).exists()
+        if is_tree or _read_result(path) is not None:  # An attempt may have made no tree.
+            problem = _describe_directory(path, read_any_version(path) if is_tree else None)
             return Subject(problem.label, path, None, (problem,), ())
         if (path / MANIFEST_FILE).exists():
             root = path.parent.parent if path.absolute().parent.name == RUNS else path
@@ -125,20 +123,12 @@ def _read_directory(path: Path) -> Subject:
             f"{path}: no decomposition, no run, and none in it",
             hint="name what `kdrun decompose` or `kdrun submit` wrote",
         )
-    problems = []
-    for folder in folders:
-        tree, missing = _read_tree(folder)
-        row = _make_row(folder, tree, missing)
-        missing = missing if row.figures is not None else None
-        problems.append(ReportProblem(row, folder, tree, _read_result(folder), missing))
-    ordered = tuple(sorted(problems, key=_sort_key))
-    return Subject(path.resolve().name, path, None, ordered, tuple(_missing_notes(ordered)))
+    problems = _sort(_describe_directory(folder, *_read_tree(folder)) for folder in folders)
+    return Subject(path.resolve().name, path, None, problems, tuple(_missing_notes(problems)))
 
 
 def _read_run(manifest: Manifest, path: Path, root: Path) -> Subject:
-    problems = tuple(
-        sorted((_read_problem(row, manifest, path, root) for row in manifest.rows), key=_sort_key)
-    )
+    problems = _sort(_read_problem(row, manifest, path, root) for row in manifest.rows)
     return Subject(manifest.run_id, path, manifest, problems, tuple(_run_notes(manifest, problems)))
 
 
@@ -209,23 +199,22 @@ def _read_result(directory: Path) -> ProblemResult | None:
         return None
 
 
-def _make_row(path: Path, tree: Tree | None, missing: str | None = None) -> Row:
-    """Return a row for a directory, from its result if it has one, with the directory's name."""
-    name = path.resolve().name
-    result = _read_result(path)
+def _describe_directory(path: Path, tree: Tree | None, missing: str | None = None) -> ReportProblem:
+    """Return the problem of a directory by the directory's name, with its result if it has one."""
+    name, result = path.resolve().name, _read_result(path)
     if result is not None:
         row = Row.from_result(result, attempts=0, result_sha256=None)
-        return row.model_copy(update={"problem": name})
-    return Row(
+        row = row.model_copy(update={"problem": name})
+        return ReportProblem(row, path, tree, result, missing if row.figures is not None else None)
+    has_failed = missing or (tree and tree.metadata.verification_status == "failed")
+    row = Row(
         problem=name,
         source_level=tree.metadata.source_level if tree else path.resolve().parent.name,
-        status="failed"
-        if missing or (tree and tree.metadata.verification_status == "failed")
-        else "cancelled",
+        status="failed" if has_failed else "cancelled",
         reason=missing or "not verified: no result.json in it",
     )
+    return ReportProblem(row, path, tree, None)
 
 
-def _sort_key(problem: ReportProblem) -> tuple[str, int, str]:
-    digits = problem.row.problem.partition("_")[0]
-    return (problem.row.source_level, int(digits) if digits.isdecimal() else 10**9, problem.label)
+def _sort(problems: Iterable[ReportProblem]) -> tuple[ReportProblem, ...]:
+    return tuple(sorted(problems, key=lambda problem: natural_sort_key(problem.label)))

@@ -1,6 +1,5 @@
 """Defines a row of a manifest: how one problem of a run ended, and its earlier attempts."""
 
-import re
 import textwrap
 from collections.abc import Sequence
 from datetime import datetime
@@ -110,11 +109,3 @@ class Row(ResultSummary):
             result_sha256=result_sha256,
             differs=list(differs),
         )
-
-
-def natural_sort_key(label: str) -> tuple[bool, str, list[tuple[int, int, str]]]:
-    """Return a sort key: levels in order, `custom` last; `2_x` before `10_x` before `x`."""
-    level, _, problem = label.rpartition("/")
-    parts = (part for part in re.split(r"(\d+)", problem) if part)
-    name = [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
-    return level == "custom", level, name

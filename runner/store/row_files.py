@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import overload
 
 from runner.errors import unwritable_error
+from runner.problems import natural_sort_key
 from runner.statuses import Status
-from runner.store.manifest_row import Row, natural_sort_key
+from runner.store.manifest_row import Row
 
 RowSpan = tuple[int, int]
 """Offset of a row in the file, and its length, in bytes."""
