@@ -33,7 +33,7 @@ from runner.report.census import (
     read_census,
     take_census,
 )
-from runner.report.stored_subject import open_subject
+from runner.report.subject import open_subject
 from runner.statuses import STATUSES
 from runner.zoo import read_zoo_origin
 

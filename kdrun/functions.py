@@ -136,7 +136,7 @@ def workloads(
     [('silu_256x8192_62e9_fp32', 1)]
     """
     from runner.report.catalogue import collect_workloads, sort_catalogue
-    from runner.report.stored_subject import open_subject
+    from runner.report.subject import open_subject
 
     with open_subject(str(output), load_settings({})) as subject:
         return sort_catalogue(collect_workloads(subject, level), "flops")

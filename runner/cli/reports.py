@@ -91,14 +91,13 @@ def report(
     It shows what passed, and each problem's tree, data flow and files; it needs no network. For two
     runs it also shows what changed from the first to the second, and for more a trend by date.
     """
-    from runner.report import page, stored_subject
+    from runner.report import page
     from runner.report.page.comparison import sort_by_date
+    from runner.report.subject import open_subject
 
     settings = settings_from(flags, config)
     with ExitStack() as stack:
-        subjects = [
-            stack.enter_context(stored_subject.open_subject(name, settings)) for name in what
-        ]
+        subjects = [stack.enter_context(open_subject(name, settings)) for name in what]
         if len(subjects) > 2:
             subjects = sort_by_date(subjects)
         *earlier, subject = subjects
@@ -202,8 +201,9 @@ def workloads(
     its share of all FLOPs, bytes or time. --level-of lists fusions, layers or models instead.
     """
     from runner.report import catalogue as catalogues
-    from runner.report import catalogue_text, stored_subject
+    from runner.report import catalogue_text
     from runner.report.measurements import keep_measurements
+    from runner.report.subject import open_subject
 
     settings = settings_from(flags, config)
     if against is not None and not census:
@@ -223,7 +223,7 @@ def workloads(
                     f"{flag}: a census counts all kernels", hint="leave out one of the two"
                 )
         return _show_census(what, settings, against, first, parquet, as_json)
-    with stored_subject.open_subject(what, settings) as subject:
+    with open_subject(what, settings) as subject:
         catalogue = catalogues.sort_catalogue(
             catalogues.collect_workloads(subject, level), by or "flops"
         )
@@ -289,11 +289,11 @@ def _open_census(what: str, settings: Any, earlier: Any = None) -> Any:
     """Return the census in a JSON file, or that of a run or directory."""
     from runner.report import catalogue as catalogues
     from runner.report import census as censuses
-    from runner.report import stored_subject
+    from runner.report.subject import open_subject
 
     if Path(what).is_file():
         return censuses.read_census(Path(what))
-    with stored_subject.open_subject(what, settings) as subject:
+    with open_subject(what, settings) as subject:
         return censuses.take_census(catalogues.collect_workloads(subject), subject, earlier)
 
 

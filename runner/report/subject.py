@@ -4,10 +4,14 @@ A file that cannot be read becomes a sentence in the notes, so that an unfinishe
 lost files, is reported as far as its files exist.
 """
 
+import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from runner.batch import stored_results
+from runner.config import Settings
 from runner.errors import DecompositionError, StoreError, UsageError
 from runner.problems import natural_sort_key
 from runner.quantities import pluralize
@@ -54,6 +58,32 @@ class Subject:
     @property
     def decompositions(self) -> tuple[ReportProblem, ...]:
         return tuple(problem for problem in self.problems if problem.tree is not None)
+
+
+@contextmanager
+def open_subject(name: str, settings: Settings) -> Iterator[Subject]:
+    """Yield the subject that `RUN|DIR` names on this machine, or else in the store.
+
+    A run from the store is pulled into a temporary directory, which is deleted at the end. Problems
+    that the store lacks or has damaged are named in the notes.
+
+    Raises:
+        KdrunError: as `find_subject` and `stored_results.pull_results` do.
+    """
+    is_local = Path(name).exists() or (settings.output / "runs" / name / MANIFEST_FILE).exists()
+    if settings.store is None or is_local:
+        yield find_subject(name, settings.output)
+        return
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as aside:
+        outcomes = stored_results.pull_results(settings, name, Path(aside), lambda outcome: None)
+        subject = find_subject(name, Path(aside))
+        failures = [outcome for outcome in outcomes if not outcome.is_present]
+        notes = subject.notes
+        if failures:
+            first = failures[0]
+            failure = f"{first.label}: {first.state} {first.detail}".rstrip()
+            notes = (*notes, f"The store lacks {pluralize(len(failures), 'problem')}: {failure}.")
+        yield replace(subject, place=Path(), notes=notes)
 
 
 def find_subject(name: str, output: Path) -> Subject:

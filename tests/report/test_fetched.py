@@ -8,7 +8,7 @@ from sample_run import RUN, TAKEN_APART, embedded
 
 from runner.cli import cli
 from runner.config import Settings
-from runner.report.stored_subject import open_subject
+from runner.report.subject import open_subject
 from runner.store import RunStore, key_layout
 from runner.store.directory import DirectoryStore
 from runner.store.objects import Address
