@@ -15,7 +15,7 @@ from runner.config import Settings
 from runner.errors import DecompositionError, StoreError, UsageError
 from runner.problems import natural_sort_key
 from runner.quantities import pluralize
-from runner.store.directory import RUNS, DirectoryStore
+from runner.store.directory import RUNS, DirectoryStore, read_manifest
 from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.manifest_row import Row
 from runner.store.result import RESULT_FILE, ProblemResult, sha256_of
@@ -106,7 +106,7 @@ def find_subject(name: str, output: Path) -> Subject:
             return Subject(problem.label, path, None, (problem,), ())
         if (path / MANIFEST_FILE).exists():
             root = path.parent.parent if path.absolute().parent.name == RUNS else path
-            return _read_run(_read_manifest(path), path, root)
+            return _read_run(read_manifest(path / MANIFEST_FILE), path, root)
         return _only_run(path) or _read_directory(path)
     if path.exists():
         raise UsageError(f"{name}: a file", hint="name a run or a directory")
@@ -175,19 +175,6 @@ def _read_problem(row: Row, manifest: Manifest, path: Path, root: Path) -> Repor
         missing = missing or f"no {RESULT_FILE} in it"
     later = result_file.is_file() and sha256_of(result_file) != row.result_sha256
     return ReportProblem(row, directory, tree, _read_result(directory), missing, later)
-
-
-def _read_manifest(path: Path) -> Manifest:
-    # The directory may have been moved or renamed: the manifest in it is read, whatever its run id.
-    store = DirectoryStore(path.parent.parent)
-    if path.parent.name == RUNS:
-        return store.manifest(path.name)
-    try:
-        return Manifest.model_validate_json((path / MANIFEST_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"{path / MANIFEST_FILE}: not a readable manifest", hint="pull or submit it again"
-        ) from error
 
 
 def _run_notes(manifest: Manifest, problems: tuple[ReportProblem, ...]) -> Iterator[str]:

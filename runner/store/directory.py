@@ -58,18 +58,13 @@ class DirectoryStore:
         Raises:
             StoreError: the run does not exist, or this version cannot read its manifest.
         """
-        path = self.run_directory(run_id) / MANIFEST_FILE
         try:
-            return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+            return read_manifest(self.run_directory(run_id) / MANIFEST_FILE)
         except FileNotFoundError:
             last_ids = ", ".join(self.run_ids()[-3:]) or "none"
             raise StoreError(
                 f"no run {run_id!r} in {self.root}", hint=f"the last ones there: {last_ids}"
             ) from None
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}", hint="may this user read it?") from error
-        except (UnicodeDecodeError, ValidationError) as error:
-            raise StoreError(f"{path}: not a readable manifest", hint="submit it again") from error
 
     def run_ids(self) -> list[str]:
         """Return the ids of the runs that have a manifest, the least recently written first."""
@@ -77,6 +72,23 @@ class DirectoryStore:
             (self.root / RUNS).glob(f"*/{MANIFEST_FILE}"), key=lambda path: path.stat().st_mtime
         )
         return [path.parent.name for path in paths]
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest from its file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        StoreError: this version cannot read it.
+    """
+    try:
+        return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", hint="may this user read it?") from error
+    except (UnicodeDecodeError, ValidationError) as error:
+        raise StoreError(f"{path}: not a readable manifest", hint="submit it again") from error
 
 
 def write_atomically(path: Path, text: str, setting: str = "--output") -> None:
