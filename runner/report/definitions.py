@@ -131,28 +131,6 @@ def read_subject(workload: CatalogueWorkload, file: Path) -> DefinitionSubject:
     return DefinitionSubject(workload, source, file, tuple(inputs), tuple(outputs), function)
 
 
-def define_one(subject: DefinitionSubject) -> Definition:
-    """Return the definition of one workload: constant axes, inputs as the component draws them."""
-    axes: dict[str, dict[str, Any]] = {}
-    by_value: dict[int, str] = {}
-    shapes: dict[str, list[str]] = {}
-    for tensor in (*subject.inputs, *subject.outputs):
-        for dimension, extent in enumerate(tensor.shape):
-            if extent not in by_value:
-                by_value[extent] = f"{tensor.name}_d{dimension}"
-                axes[by_value[extent]] = {"type": "const", "value": extent}
-        shapes[tensor.name] = [by_value[extent] for extent in tensor.shape]
-    workload = {
-        "uuid": stable_uuid(subject),
-        "axes": {},
-        "inputs": {tensor.name: {"type": "custom"} for tensor in subject.inputs},
-    }
-    name = subject.workload.name
-    document = build_document(name, subject, axes, shapes, component_code(subject))
-    document["custom_inputs_entrypoint"] = ENTRYPOINT
-    return Definition(name, document, [workload], (subject,), custom=True)
-
-
 def component_code(subject: DefinitionSubject) -> str:
     """Return code with the component's class, a `run` that takes its weights, and its inputs."""
     body = component_statements(subject.source)

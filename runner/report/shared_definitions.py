@@ -22,8 +22,8 @@ from runner.report.definitions import (
     Definition,
     DefinitionSubject,
     build_document,
+    component_code,
     component_statements,
-    define_one,
     import_lines,
     operation_word,
     stable_uuid,
@@ -52,7 +52,7 @@ def define_workloads(subjects: Sequence[DefinitionSubject]) -> list[Definition]:
             definition = _define_family(members, member_sizes)
         elif len(members) > 1:
             definition = _define_variants(members, member_sizes)
-        definitions += [definition] if definition else [define_one(member) for member in members]
+        definitions += [definition] if definition else map(_define_one, members)
     return definitions
 
 
@@ -118,6 +118,16 @@ def _workload_records(
         }
         for i, member in enumerate(members)
     ]
+
+
+def _define_one(subject: DefinitionSubject) -> Definition:
+    """Return the definition of one workload: constant axes, inputs as the component draws them."""
+    slots, shapes, _ = _collect_axes([subject], [{}])
+    name, axes = subject.workload.name, _describe_axes(slots)
+    document = build_document(name, subject, axes, shapes, component_code(subject))
+    document["custom_inputs_entrypoint"] = ENTRYPOINT
+    workloads = _workload_records([subject], slots, "custom")
+    return Definition(name, document, workloads, (subject,), custom=True)
 
 
 def _define_family(members: list[DefinitionSubject], sizes: Sequence[Sizes]) -> Definition | None:
