@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 
 import torch
@@ -77,22 +78,41 @@ SMALL_OPERATIONS = 8
 """A problem without a source level and with at most this many operations counts as one fusion."""
 
 
-def estimate(argument: str) -> str:
+def _answering(body: Callable[[Task, "Stages"], Answer]) -> Callable[[str], str]:
+    """Return a function for a child process, from the JSON of a task to the JSON of an answer.
+
+    Every exception that `body` raises becomes an answer.
+    """
+
+    @wraps(body)
+    def answer_task(argument: str) -> str:
+        task = Task.model_validate_json(argument)
+        torch.set_num_threads(task.threads)
+        stages = Stages(task.stage_file)
+        try:
+            answer = body(task, stages)
+        except Exception as error:
+            answer = _describe_error(error, task, stages.current_stage)
+        stages.end_forked_copy()
+        measured = {"seconds": stages.seconds, "figures": stages.figures}
+        return answer.model_copy(update=measured).model_dump_json()
+
+    return answer_task
+
+
+@_answering
+def estimate(task: Task, stages: "Stages") -> Answer:
     """Capture a problem and return the answer with its memory forecast; nothing is computed."""
-
-    def body(task: Task, stages: Stages) -> Answer:
-        with stages("load"):
-            problem = read_problem(task.problem)
-        if refusal := _refuse_variant(task):
-            return refusal
-        with stages("capture"):
-            graph = capture_graph(problem, mode=task.options.mode)
-            return EstimateAnswer(
-                forecast=forecast_memory(problem, estimate_graph(graph)),
-                input_shapes=[list(graph.values[item.name].shape) for item in graph.inputs],
-            )
-
-    return _run_body(argument, body)
+    with stages("load"):
+        problem = read_problem(task.problem)
+    if refusal := _refuse_variant(task):
+        return refusal
+    with stages("capture"):
+        graph = capture_graph(problem, mode=task.options.mode)
+        return EstimateAnswer(
+            forecast=forecast_memory(problem, estimate_graph(graph)),
+            input_shapes=[list(graph.values[item.name].shape) for item in graph.inputs],
+        )
 
 
 def forecast_memory(problem: Problem, estimated: Estimate) -> Forecast:
@@ -117,91 +137,81 @@ def forecast_memory(problem: Problem, estimated: Estimate) -> Forecast:
     )
 
 
-def facts(argument: str) -> str:
+@_answering
+def facts(task: Task, stages: "Stages") -> Answer:
     """Capture a problem and return the answer with the facts that a decomposer's brief states."""
-
-    def body(task: Task, stages: Stages) -> Answer:
-        with stages("load"):
-            problem = read_problem(task.problem)
-        if refusal := _refuse_variant(task):
-            return refusal
-        with stages("capture"):
-            return FactsAnswer(facts=collect_facts(problem, task.options.mode))
-
-    return _run_body(argument, body)
+    with stages("load"):
+        problem = read_problem(task.problem)
+    if refusal := _refuse_variant(task):
+        return refusal
+    with stages("capture"):
+        return FactsAnswer(facts=collect_facts(problem, task.options.mode))
 
 
-def decompose(argument: str) -> str:
+@_answering
+def decompose(task: Task, stages: "Stages") -> Answer:
     """Decompose a problem into `task.build_directory`, and verify the result."""
-
-    def body(task: Task, stages: Stages) -> Answer:
-        device = find_device(task.options.device)
-        with stages("load"):
-            problem = read_problem(task.problem)
-        if refusal := _refuse_variant(task):
-            return refusal
-        with stages("capture"):
-            graph = capture_graph(problem, mode=task.options.mode)
-            memory_forecast = forecast_memory(problem, estimate_graph(graph))
-        options = task.options
-        larger_request = request_more_memory(task, memory_forecast)
-        if options.verify and larger_request:
-            return larger_request
+    device = find_device(task.options.device)
+    with stages("load"):
+        problem = read_problem(task.problem)
+    if refusal := _refuse_variant(task):
+        return refusal
+    with stages("capture"):
+        graph = capture_graph(problem, mode=task.options.mode)
+        memory_forecast = forecast_memory(problem, estimate_graph(graph))
+    options = task.options
+    larger_request = request_more_memory(task, memory_forecast)
+    if options.verify and larger_request:
+        return larger_request
+    with stages("decompose"):
+        tree = write_decomposition(
+            problem, graph, task.build_directory, keeps_values=task.keeps_values
+        )
+    metadata = tree.metadata
+    stages.figures = Figures(
+        components=metadata.total_components,
+        by_level={str(level): n for level, n in metadata.by_level.items()},
+        unique_kernels=metadata.unique_kernels,
+        kernel_instances=metadata.kernel_instances,
+        capture=metadata.capture,
+        estimated_peak_bytes=metadata.estimated_peak_bytes,
+    )
+    if not options.verify:
+        return FailureAnswer(
+            status="written", reason=UNVERIFIED, stage="verify", forecast=memory_forecast
+        )
+    needed_bytes, _ = plan_memory(tree, task.most_memory_bytes, device)
+    if needed_bytes > task.memory_bytes:
+        may_fit = needed_bytes <= task.most_memory_bytes
+        shortage = describe_shortage(needed_bytes, task.most_memory_bytes)
+        is_kept = options.unverified and not may_fit
+        return FailureAnswer(
+            status="written" if is_kept else "too_large",
+            reason=f"not verified: {shortage}" if is_kept else shortage,
+            stage="verify",
+            cause=FailureCause.OUT_OF_MEMORY if may_fit else None,
+            forecast=memory_forecast,
+        )
+    # Convolutions allocate scratch memory that they never touch; it costs the machine nothing.
+    allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
+    # Use no more than a run would grant, so that as many outputs are kept, and the peak is the
+    # same, in a run and in `kdrun decompose`.
+    used_limit_bytes = min(task.memory_bytes, request_with_margin(memory_forecast.expected_bytes))
+    task = task.model_copy(update={"memory_bytes": used_limit_bytes})
+    answer = _verify_directory(task, stages, task.build_directory, device, problem)
+    if isinstance(answer, VerdictAnswer) and (answer.given_bad_inputs or answer.constant_kernels):
         with stages("decompose"):
-            tree = write_decomposition(
-                problem, graph, task.build_directory, keeps_values=task.keeps_values
+            is_rewritten = rewrite_inputs(
+                problem,
+                graph,
+                task.build_directory,
+                answer.given_bad_inputs,
+                answer.constant_kernels,
+                keeps_values=task.keeps_values,
             )
-        metadata = tree.metadata
-        stages.figures = Figures(
-            components=metadata.total_components,
-            by_level={str(level): n for level, n in metadata.by_level.items()},
-            unique_kernels=metadata.unique_kernels,
-            kernel_instances=metadata.kernel_instances,
-            capture=metadata.capture,
-            estimated_peak_bytes=metadata.estimated_peak_bytes,
-        )
-        if not options.verify:
-            return FailureAnswer(
-                status="written", reason=UNVERIFIED, stage="verify", forecast=memory_forecast
-            )
-        needed_bytes, _ = plan_memory(tree, task.most_memory_bytes, device)
-        if needed_bytes > task.memory_bytes:
-            may_fit = needed_bytes <= task.most_memory_bytes
-            shortage = describe_shortage(needed_bytes, task.most_memory_bytes)
-            is_kept = options.unverified and not may_fit
-            return FailureAnswer(
-                status="written" if is_kept else "too_large",
-                reason=f"not verified: {shortage}" if is_kept else shortage,
-                stage="verify",
-                cause=FailureCause.OUT_OF_MEMORY if may_fit else None,
-                forecast=memory_forecast,
-            )
-        # Convolutions allocate scratch memory that they never touch; it costs the machine nothing.
-        allow_memory(metadata.estimated_allocation_bytes - metadata.estimated_peak_bytes)
-        # Use no more than a run would grant, so that as many outputs are kept, and the peak is the
-        # same, in a run and in `kdrun decompose`.
-        used_limit_bytes = min(
-            task.memory_bytes, request_with_margin(memory_forecast.expected_bytes)
-        )
-        task = task.model_copy(update={"memory_bytes": used_limit_bytes})
-        answer = _verify_directory(task, stages, task.build_directory, device, problem)
-        if isinstance(answer, VerdictAnswer) and (
-            answer.given_bad_inputs or answer.constant_kernels
-        ):
-            with stages("decompose"):
-                is_rewritten = rewrite_inputs(
-                    problem,
-                    graph,
-                    task.build_directory,
-                    answer.given_bad_inputs,
-                    answer.constant_kernels,
-                    keeps_values=task.keeps_values,
-                )
-            if is_rewritten:
-                answer = _verify_directory(task, stages, task.build_directory, device, problem)
-        return answer.model_copy(update={"forecast": memory_forecast})
-
-    return _run_body(argument, body)
+        if is_rewritten:
+            answer = _verify_directory(task, stages, task.build_directory, device, problem)
+    return answer.model_copy(update={"forecast": memory_forecast})
 
 
 def _refuse_variant(task: Task) -> FailureAnswer | None:
@@ -213,28 +223,22 @@ def _refuse_variant(task: Task) -> FailureAnswer | None:
     return FailureAnswer(status=status, reason=variant.refusal, stage="load")
 
 
-def verify(argument: str) -> str:
+@_answering
+def verify(task: Task, stages: "Stages") -> Answer:
     """Verify the decomposition in `task.directory`, without writing to it."""
-
-    def body(task: Task, stages: Stages) -> Answer:
-        device = find_device(task.options.device)
-        return _verify_directory(task, stages, task.directory, device, write=False)
-
-    return _run_body(argument, body)
+    device = find_device(task.options.device)
+    return _verify_directory(task, stages, task.directory, device, write=False)
 
 
-def judge(argument: str) -> str:
+@_answering
+def judge(task: Task, stages: "Stages") -> Answer:
     """Verify a decomposer's delivery in `task.build_directory`, and write the verdicts there."""
-
-    def body(task: Task, stages: Stages) -> Answer:
-        device = find_device(task.options.device)
-        answer = _verify_directory(task, stages, task.build_directory, device)
-        if answer.status == "passed":
-            with stages("describe"):
-                backfill_tree(task.build_directory, task.options.mode)
-        return answer
-
-    return _run_body(argument, body)
+    device = find_device(task.options.device)
+    answer = _verify_directory(task, stages, task.build_directory, device)
+    if answer.status == "passed":
+        with stages("describe"):
+            backfill_tree(task.build_directory, task.options.mode)
+    return answer
 
 
 def _verify_directory(
@@ -341,20 +345,6 @@ class Stages:
         """End this process if the problem's code forked it, so that it does not repeat our work."""
         if os.getpid() != self.process_id:
             os._exit(0)
-
-
-def _run_body(argument: str, body: Callable[[Task, Stages], Answer]) -> str:
-    """Run `body` and return its answer as JSON; every exception becomes an answer."""
-    task = Task.model_validate_json(argument)
-    torch.set_num_threads(task.threads)
-    stages = Stages(task.stage_file)
-    try:
-        answer = body(task, stages)
-    except Exception as error:
-        answer = _describe_error(error, task, stages.current_stage)
-    stages.end_forked_copy()
-    measured = {"seconds": stages.seconds, "figures": stages.figures}
-    return answer.model_copy(update=measured).model_dump_json()
 
 
 def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
