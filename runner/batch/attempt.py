@@ -33,6 +33,7 @@ from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
 from runner.errors import KdrunError, StoreError, comes_from_full_disk, unwritable_error
 from runner.problems import find_mistake, read_variant
+from runner.quantities import size
 from runner.statuses import Status
 from runner.store.directory import commit, put_in_place
 from runner.store.result import Decomposed, Document, ProblemResult, hash_files, sha256_of
@@ -45,7 +46,6 @@ Kind = Literal["estimate", "facts", "decompose", "judge", "verify"]
 
 
 _ANSWERS: TypeAdapter[Answer] = TypeAdapter(Answer)
-MIB = 1 << 20
 _PROBLEM_FOLDER = "problem"
 """Folder in an attempt's scratch directory for a problem file that came with its task."""
 
@@ -318,7 +318,7 @@ def _read_answer(task: Task, outcome: Outcome, setting: str) -> Answer:
     if outcome.timed_out:
         status, reason = "timeout", f"not finished after {task.timeout_s:g} s, in {stage!r}"
     elif outcome.filled_bytes:
-        written_amount = f"wrote {_format_size(outcome.filled_bytes)} in {stage!r}"
+        written_amount = f"wrote {size(outcome.filled_bytes)} in {stage!r}"
         reason = f"{written_amount}, which filled the disk of {_describe_disk(task, setting)}"
     elif outcome.disk_full:
         cause = FailureCause.DISK_FULL
@@ -337,14 +337,8 @@ def _describe_disk(task: Task, setting: str) -> str:
     """Return a phrase that names the task's folder, the free space there and what to do."""
     folder = task.scratch.parent
     space = shutil.disk_usage(folder)
-    free = f"{_format_size(space.free)} of {_format_size(space.total)} free"
+    free = f"{size(space.free)} of {size(space.total)} free"
     return f"{folder} ({free}); free some space there, or choose another {setting}"
-
-
-def _format_size(count_bytes: int) -> str:
-    if count_bytes >= GIB:
-        return f"{count_bytes / GIB:.1f} GiB"
-    return f"{count_bytes / MIB:.1f} MiB"
 
 
 def _hash_source(problem: Path) -> str:

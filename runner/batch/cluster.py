@@ -249,9 +249,8 @@ def _ray_directory() -> Iterator[str]:
             os.close(lock)
     unlocked = Path(tempfile.mkdtemp(prefix="kdrun-new-", dir=parent))
     lock = _try_lock(unlocked / _LOCK_FILE)
-    directory = unlocked.rename(
-        parent / unlocked.name.replace("kdrun-new-", _DIRECTORY_PREFIX)
-    )  # It is locked before it gets its final name.
+    # It is locked before it gets its final name.
+    directory = unlocked.rename(parent / unlocked.name.replace("kdrun-new-", _DIRECTORY_PREFIX))
     try:
         yield str(directory)
     finally:

@@ -16,9 +16,8 @@ def installed_versions() -> dict[str, str]:
     return {
         "kdrun": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
-        "PyTorch": importlib.metadata.version("torch").partition("+")[
-            0
-        ],  # Builds for CUDA and CPU count as the same.
+        # Builds for CUDA and CPU count as the same.
+        "PyTorch": importlib.metadata.version("torch").partition("+")[0],
     }
 
 
@@ -41,13 +40,10 @@ def refuse_other_versions() -> None:
         ).remote(): node["NodeManagerHostname"]
         for node in nodes
     }
-    _, unanswered = (
-        ray.wait(
-            list(host_by_reference), num_returns=len(host_by_reference), timeout=ANSWER_TIMEOUT_S
-        )
-        if host_by_reference
-        else ([], [])
-    )
+    if not host_by_reference:
+        return
+    references = list(host_by_reference)
+    _, unanswered = ray.wait(references, num_returns=len(references), timeout=ANSWER_TIMEOUT_S)
     if unanswered:
         raise ClusterError(
             f"{host_by_reference[unanswered[0]]}: "

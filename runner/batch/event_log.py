@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from runner.batch.run import Watcher
 from runner.errors import unwritable_error
 from runner.store.manifest_row import Repeat, Row
 
@@ -22,7 +23,7 @@ LOG_FILE = "log.jsonl"
 """Log file in a run's folder. A driver that resumes a run appends to it."""
 
 
-class EventLog:
+class EventLog(Watcher):
     """A watcher that writes each event to a stream."""
 
     def __init__(self, stream: TextIO, run_id: str) -> None:

@@ -6,12 +6,13 @@ Prometheus expects of a restarted process.
 
 from collections.abc import Sequence
 
+from runner.batch.run import Watcher
 from runner.store.manifest_row import Repeat, Row
 
 STAGE_SECONDS = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
 
 
-class Metrics:
+class Metrics(Watcher):
     """A watcher that updates metrics; usable while this process is connected to Ray."""
 
     def __init__(self, run_id: str) -> None:
@@ -34,9 +35,6 @@ class Metrics:
         self.cpu = Counter("kdrun_cpu_seconds", "Processor time of problems.", ("run",))
         self.gpu = Counter("kdrun_gpu_seconds", "GPUs held, times how long.", ("run",))
         self.now = Gauge("kdrun_running", "Problems that are being worked on.", ("run",))
-
-    def on_message(self, text: str) -> None:
-        """Do nothing: messages change no metric."""
 
     def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
         self.now.set(len(stages), self.run)

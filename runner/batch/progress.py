@@ -38,7 +38,7 @@ def watch_run(total: int) -> Iterator[Watcher]:
         yield bar
 
 
-class ProgressLines:
+class ProgressLines(Watcher):
     """A watcher that prints a line for each problem that ends."""
 
     def __init__(self, total: int) -> None:
@@ -46,9 +46,6 @@ class ProgressLines:
 
     def on_message(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
-
-    def on_stages(self, stages: Sequence[tuple[str, str]]) -> None:
-        """Do nothing: only ends are printed."""
 
     def on_retry(self, label: str, repeat: Repeat) -> None:
         self.on_message(format_retry(label, repeat))
@@ -58,7 +55,7 @@ class ProgressLines:
             print(format_line(row, ended_count, self.total), file=sys.stderr, flush=True)
 
 
-class ProgressBar:
+class ProgressBar(Watcher):
     """A watcher that shows a progress bar and, below it, the running problems."""
 
     def __init__(self, total: int, console: Console) -> None:

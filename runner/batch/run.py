@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from runner.batch.child.task import Task, TaskTarget
 from runner.batch.plan import PlanItem
@@ -14,8 +14,8 @@ from runner.store.result import RunOptions
 from runner.store.runs import RunStore
 
 
-class Watcher(Protocol):
-    """An object that is notified of a run's progress."""
+class Watcher:
+    """An object that is notified of a run's progress; by default it ignores every event."""
 
     def on_message(self, text: str) -> None:
         """Receive a message about the whole run."""
@@ -91,7 +91,7 @@ def _read_bytes(file: Path) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class WatcherGroup:
+class WatcherGroup(Watcher):
     """A watcher that passes everything on to several others."""
 
     watchers: Sequence[Watcher]

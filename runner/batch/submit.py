@@ -3,8 +3,8 @@
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -260,10 +260,10 @@ def run_locally(
 
     `directory` is the decomposition that it reads, if any.
     """
-    with _temporary_directory() as folder:
-        read_directory, scratch = directory or folder / "directory", folder / "scratch"
+    with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+        read_directory, scratch = directory or Path(folder, "directory"), Path(folder, "scratch")
         task = local_task(problem, name, read_directory, scratch, settings, mode)
-        return run_without_commit(kind, task, folder / "log").answer
+        return run_without_commit(kind, task, Path(folder, "log")).answer
 
 
 def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
@@ -329,9 +329,9 @@ def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
     while True:
         task = run.build_task(item, memory.granted_bytes, max_bytes, cores())
         # A dry run writes nothing, not even to the output directory.
-        with _temporary_directory() as scratch:
-            task_aside = task.model_copy(update={"scratch": scratch / "scratch"})
-            attempt = run_without_commit("estimate", task_aside, scratch / "log")
+        with tempfile.TemporaryDirectory(prefix="kdrun-") as folder:
+            task_aside = task.model_copy(update={"scratch": Path(folder, "scratch")})
+            attempt = run_without_commit("estimate", task_aside, Path(folder, "log"))
         answer = attempt.answer
         if failure_cause(answer) is not FailureCause.OUT_OF_MEMORY or not memory.can_grow:
             break
@@ -345,12 +345,6 @@ def _preview(run: Run, item: PlanItem, max_bytes: int) -> Preview:
         "weights are streamed" if is_streamed else "" if memory.fits else "too large to verify here"
     )
     return Preview(item, note, expected_bytes, memory.granted_bytes)
-
-
-@contextmanager
-def _temporary_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="kdrun-") as directory:
-        yield Path(directory)
 
 
 def _choose_run_id(store: DirectoryStore, shared_store: RunStore | None, settings: Settings) -> str:

@@ -128,10 +128,8 @@ def _judge_tensor(
         return OutputError(reason=f"{name} is NaN or infinite in other places")
     scale = max((_largest(piece) for piece in pieces_of(eager)), default=0.0)
     errors = _measure_errors(exact, eager, actual, scale)
-    if (
-        errors.eager_tolerances > _OTHER_DECISION_TOLERANCES
-    ):  # A comparison of values went the other way.
-        exact = eager
+    if errors.eager_tolerances > _OTHER_DECISION_TOLERANCES:
+        exact = eager  # A comparison of values went the other way.
         errors = _measure_errors(exact, eager, actual, scale)
     allowed = allowed_tolerances(errors.eager_tolerances)
     reason = None

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -189,29 +189,20 @@ class _ForkServer:
     def run(self, request: Request) -> Outcome:
         if not self.is_ready:
             self.wait_until_ready()
-        record = request.directory / "record.json"
+        record = request.directory.absolute() / "record.json"
         record.unlink(missing_ok=True)
         # The seal marks an answer as the server's: a file that a problem's code writes lacks it.
         seal = secrets.token_hex(16)
+        message = asdict(request) | {
+            "directory": str(record.parent),
+            "log": str(request.log.absolute()),
+            "record": str(record),
+            "seal": seal,
+            "environment": _child_environment(request),
+        }
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(
-                json.dumps(
-                    {
-                        "function": request.function,
-                        "argument": request.argument,
-                        "directory": str(request.directory.absolute()),
-                        "record": str(record.absolute()),
-                        "seal": seal,
-                        "log": str(request.log.absolute()),
-                        "memory_bytes": request.memory_bytes,
-                        "timeout_s": request.timeout_s,
-                        "imports": request.imports,
-                        "environment": _child_environment(request),
-                    }
-                )
-                + "\n"
-            )
+            self.process.stdin.write(json.dumps(message) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             raise _ForkServerDied(self.process.wait()) from None

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def main(modules: list[str]) -> None:
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     print(json.dumps({"ready": os.getpid()}), file=replies, flush=True)
-    for line in _read_lines(0):
+    for line in _read_lines():
         outcome = serve_request(json.loads(line), wake_read)
         print(json.dumps(outcome), file=replies, flush=True)
     os._exit(0)  # Freeing torch's modules one by one takes half a second.
@@ -140,9 +141,8 @@ def serve_request(request: dict[str, Any], wake_read: int) -> dict[str, Any]:
         while log.copy(output_read):
             pass
     os.close(output_read)
-    is_full = (
-        filled_bytes > 0 or disk.is_full()
-    )  # A child may have deleted its file and started another.
+    # A child may have deleted its file and started another.
+    is_full = filled_bytes > 0 or disk.is_full()
     filled_bytes = filled_bytes or disk.filled_bytes()
     disk.close()
     code = os.waitstatus_to_exitcode(status)
@@ -286,9 +286,8 @@ class _Disk:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.handle = os.open(
-            directory, os.O_RDONLY | os.O_CLOEXEC
-        )  # Still valid if the child removes the directory.
+        # The handle stays valid if the child removes the directory.
+        self.handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         space = os.fstatvfs(self.handle)
         self.min_free_bytes = min(MIN_FREE_BYTES, space.f_blocks * space.f_frsize // 20)
 
@@ -355,13 +354,13 @@ class _Log:
                 data = data[self.file.write(data) or 0 :]
 
 
-def _read_lines(descriptor: int) -> Any:
-    """Yield lines as they arrive.
+def _read_lines() -> Iterator[bytes]:
+    """Yield the lines of stdin as they arrive.
 
     Reads without a buffered file, which would hide waiting lines from poll().
     """
     pending = b""
-    while chunk := os.read(descriptor, 1 << 16):
+    while chunk := os.read(0, 1 << 16):
         pending += chunk
         while b"\n" in pending:
             line, pending = pending.split(b"\n", 1)
