@@ -13,6 +13,7 @@ from runner.evaluate.judging import (
     allowed_tolerances,
     have_same_bits,
     judge_output,
+    shorten,
     widen,
 )
 from runner.evaluate.places import (
@@ -161,9 +162,9 @@ class SolutionJudge:
                 place=place,
                 judgement="wrong" if error.reason else "right",
                 reason=f"{error.reason} (on {place})" if error.reason else None,
-                tolerances=error.tolerances,
-                eager_tolerances=error.eager_tolerances,
-                max_diff=error.max_diff,
+                tolerances=shorten(error.tolerances),
+                eager_tolerances=shorten(error.eager_tolerances),
+                max_diff=shorten(error.max_diff),
             )
         )
 

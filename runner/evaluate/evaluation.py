@@ -41,7 +41,6 @@ from runner.store.evaluation import (
     Machine,
     ModelComparison,
     ModelEvaluation,
-    PlaceComparison,
     SolutionEvaluation,
     Speed,
 )
@@ -222,7 +221,7 @@ class _Work:
             places=len(solution.nodes),
             judgement=verdict[0],
             reason=verdict[1],
-            comparisons=_shorten(comparisons),
+            comparisons=comparisons,
             **measures,
         )
 
@@ -351,20 +350,6 @@ def _complete(
             "measured": measured,
         }
     )
-
-
-def _shorten(comparisons: Sequence[PlaceComparison]) -> list[PlaceComparison]:
-    """Return comparisons with rounded numbers."""
-    return [
-        item.model_copy(
-            update={
-                "tolerances": shorten(item.tolerances),
-                "eager_tolerances": shorten(item.eager_tolerances),
-                "max_diff": shorten(item.max_diff),
-            }
-        )
-        for item in comparisons
-    ]
 
 
 def _list_notes(

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from runner.torch_internals import tree_map_only
 from runner.verify.gates.compare import STEP, are_identical
 from runner.verify.runtime.output_leaves import (
     all_finite,
@@ -55,13 +56,13 @@ def to_double(model: nn.Module) -> nn.Module:
 
 def widen(value: Any) -> Any:
     """Return inputs with floating-point tensors in float64."""
-    if isinstance(value, torch.Tensor):
-        if value.is_complex():
-            return value.to(torch.complex128)
-        return value.double() if value.is_floating_point() else value.clone()
-    if isinstance(value, dict):
-        return {key: widen(item) for key, item in value.items()}
-    return type(value)(map(widen, value)) if type(value) in (list, tuple) else value
+
+    def widen_tensor(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.is_complex():
+            return tensor.to(torch.complex128)
+        return tensor.double() if tensor.is_floating_point() else tensor.clone()
+
+    return tree_map_only(torch.Tensor, widen_tensor, value)
 
 
 def judge_output(exact: Any, eager: Any, actual: Any) -> OutputError:

@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,29 +79,31 @@ def find_component(tree: Tree, name: str) -> str:
 def write_template(directory: Path, component: str) -> str:
     """Return the text of a solution to begin with: the component's own code, as `ModelNew`."""
     text = read_text(directory / component)
-    tree = ast.parse(text)
-    lines = text.splitlines()
-    dropped: set[int] = set()
-    for statement in tree.body:
-        is_test = isinstance(statement, ast.FunctionDef) and statement.name in TEST_FUNCTIONS
-        if is_test or isinstance(statement, ast.If):
-            dropped |= set(range(statement.lineno, (statement.end_lineno or 0) + 1))
-        if isinstance(statement, ast.ClassDef) and statement.name == "Model":
-            row = statement.lineno - 1
-            lines[row] = lines[row].replace("class Model(", f"class {CLASS}(", 1)
-    docstring = ast.get_docstring(tree) or ""
-    first = tree.body[0]
-    start = (first.end_lineno or 0) if docstring else 0
-    body = [line for n, line in enumerate(lines, 1) if n > start and n not in dropped]
-    code = "\n".join(body).strip()
-    while "\n\n\n\n" in code:
-        code = code.replace("\n\n\n\n", "\n\n\n")
-    return f'''"""A solution for {docstring}
+    code = cut_statements(text, dropped=TEST_FUNCTIONS, keeps_imports=True)
+    code = re.sub(r"^class Model\(", f"class {CLASS}(", code, flags=re.MULTILINE)
+    return f'''"""A solution for {ast.get_docstring(ast.parse(text)) or ""}
 
 Make forward() faster. Keep its parameters, and the names of its weights; if it holds them in
 another form, define convert_weights(state_dict), which takes the component's weights by name and
 returns those of {CLASS}.
 """
 
-{code}
-'''
+{code}'''
+
+
+def cut_statements(text: str, *, dropped: Collection[str] = (), keeps_imports: bool = False) -> str:
+    """Return a file's text without its docstring, imports, main block and dropped functions."""
+    tree = ast.parse(text)
+    lines: list[str | None] = list(text.splitlines())
+    for n, statement in enumerate(tree.body):
+        is_docstring = n == 0 and ast.get_docstring(tree) is not None
+        is_import = isinstance(statement, ast.Import | ast.ImportFrom) and not keeps_imports
+        is_dropped = isinstance(statement, ast.FunctionDef) and statement.name in dropped
+        is_main = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+        if is_docstring or is_import or is_dropped or is_main:
+            decorators = getattr(statement, "decorator_list", [])
+            first = min([statement.lineno, *(d.lineno for d in decorators)])
+            for row in range(first - 1, statement.end_lineno or first):
+                lines[row] = None
+    kept = "\n".join(line for line in lines if line is not None)
+    return re.sub(r"\n{4,}", "\n\n\n", kept).strip("\n") + "\n"

@@ -16,8 +16,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from runner.evaluate.program import ConfinedProgram, Inputs, ProgramError
 from runner.store.evaluation import Speed
@@ -62,13 +61,12 @@ class NoTimeError(Exception):
     """A measurement would end after its deadline."""
 
 
-@dataclass(slots=True)
-class _Times:
-    """Seconds that one program took for each batch: to receive, to run, to deliver."""
+class _BatchTimes(NamedTuple):
+    """Seconds that a program took to receive the inputs of a batch, to run, and to deliver."""
 
-    place_s: list[float] = field(default_factory=list)
-    run_s: list[float] = field(default_factory=list)
-    deliver_s: list[float] = field(default_factory=list)
+    place_s: float
+    run_s: float
+    deliver_s: float
 
 
 def measure_pairs(
@@ -91,7 +89,7 @@ def measure_pairs(
         ProgramError: the second program ended or raised an error.
         WrongOutput: the second program's outputs differ from the first one's.
     """
-    times = _Times(), _Times()
+    before_times, after_times = list[_BatchTimes](), list[_BatchTimes]()
     pairs_of_rounds: list[int] = []
     call_s, calls, busy_s, waiting_s = 0.0, 0, 0.0, 0.0
     for number in range(ROUNDS):
@@ -110,12 +108,9 @@ def measure_pairs(
             while pairs < (1 if call_s > SLOW_S else FEWEST_PAIRS) or (
                 pairs < MOST_PAIRS and time.monotonic() - started < enough_s / ROUNDS
             ):
-                for record, seconds in zip(
-                    times, _run_pair(programs, draw_inputs, calls, allowed), strict=True
-                ):
-                    record.place_s.append(seconds[0])
-                    record.run_s.append(seconds[1])
-                    record.deliver_s.append(seconds[2])
+                pair = _run_pair(programs, draw_inputs, calls, allowed)
+                before_times.append(pair[0])
+                after_times.append(pair[1])
                 pairs += 1
             pairs_of_rounds.append(pairs)
             busy_s += before.busy_s + after.busy_s
@@ -123,9 +118,9 @@ def measure_pairs(
         now = time.monotonic()
         if now + (ROUNDS - 1 - number) * (now - round_started) > deadline:
             raise NoTimeError
-    excess = _find_excess(*times)
-    before_s = [seconds / calls for seconds in times[0].run_s]
-    after_s = [(seconds + excess) / calls for seconds in times[1].run_s]
+    excess = _find_excess(before_times, after_times)
+    before_s = [times.run_s / calls for times in before_times]
+    after_s = [(times.run_s + excess) / calls for times in after_times]
     speed = summarize_pairs(before_s, after_s, pairs_of_rounds, calls)
     if not busy_s:
         return speed
@@ -157,25 +152,25 @@ def _run_pair(
     draw_inputs: Callable[[], Inputs],
     calls: int,
     allowed: float,
-) -> list[tuple[float, float, float]]:
-    """Let both programs run on one batch; return their seconds to receive, to run, to deliver."""
+) -> tuple[_BatchTimes, _BatchTimes]:
+    """Let both programs run on one batch; return the times of each."""
     batch = [draw_inputs() for _ in range(calls)]
     chosen = [secrets.randbelow(calls)]  # The programs learn it when the batch has run.
     seed = secrets.randbelow(1 << 30)
-    seconds: dict[int, tuple[float, float, float]] = {}
+    times: dict[int, _BatchTimes] = {}
     outputs: dict[int, list[Any]] = {}
     for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
         program = programs[index]
         with nullcontext() if index else _blame_baseline():
             place_s, run_s = program.place(batch), program.run_batch(seed)
             outputs[index], deliver_s = program.deliver(chosen)
-        seconds[index] = place_s, run_s, deliver_s
+        times[index] = _BatchTimes(place_s, run_s, deliver_s)
     factor = allowed * _SLACK
     tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
     difference = compare(outputs[0], outputs[1], tolerances)
     if difference.reason:
         raise WrongOutput(f"{difference.reason} (while it was measured, on new inputs)")
-    return [seconds[0], seconds[1]]
+    return times[0], times[1]
 
 
 def summarize_pairs(
@@ -218,14 +213,15 @@ def _confidence_rank(count: int) -> int:
         rank += 1
 
 
-def _find_excess(before: _Times, after: _Times) -> float:
+def _find_excess(before: Sequence[_BatchTimes], after: Sequence[_BatchTimes]) -> float:
     """Return the seconds that the second program works outside of its measured time.
 
     They count if most measurements would show more than _EXCESS_SHARE.
     """
-    run_s = statistics.median(before.run_s)
+    run_s = statistics.median(times.run_s for times in before)
     excess = 0.0
-    for first, second in ((before.place_s, after.place_s), (before.deliver_s, after.deliver_s)):
+    for part in ("place_s", "deliver_s"):
+        first, second = ([getattr(t, part) for t in times] for times in (before, after))
         longer = sorted(b - a for a, b in zip(first, second, strict=True))
         lowest = longer[_confidence_rank(len(longer))]
         if lowest > _EXCESS_SHARE * max(run_s, statistics.median(first)):

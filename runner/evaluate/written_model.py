@@ -6,13 +6,13 @@ and the solutions. `ModelNew` builds `Model` first, so that it draws the same we
 
 import ast
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from runner.evaluate.places import Builder, Place, get_arguments
 from runner.evaluate.renaming import global_names, rename_globals
-from runner.evaluate.solutions import CLASS, TEST_FUNCTIONS, Solution
+from runner.evaluate.solutions import CLASS, TEST_FUNCTIONS, Solution, cut_statements
 from runner.untrusted_files import read_text
 
 _MODEL = '''
@@ -90,7 +90,7 @@ class _Writer:
         for statement in tree.body:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 mapping |= self._add_import(statement, suffix, names)
-        body = _cut_statements(text, tree, TEST_FUNCTIONS)
+        body = cut_statements(text, dropped=TEST_FUNCTIONS)
         self.sections.append(rename_globals(body, {k: v for k, v in mapping.items() if k != v}))
         return mapping
 
@@ -100,7 +100,7 @@ class _Writer:
         for statement in tree.body:
             if isinstance(statement, ast.Import | ast.ImportFrom):
                 self._add_import(statement, "", {})
-        self.sections.append(_cut_statements(text, tree, dropped_functions=set()))
+        self.sections.append(cut_statements(text))
 
     def choose(self, name: str, suffix: str = "") -> str:
         """Return a name that nothing else in the file has, and take it."""
@@ -243,23 +243,6 @@ def _list_children(text: str, classes: Mapping[str, str]) -> dict[str, str]:
             stem = str(statement.module).removeprefix("children.")
             names[statement.names[0].asname or statement.names[0].name] = classes[stem]
     return names
-
-
-def _cut_statements(text: str, tree: ast.Module, dropped_functions: Collection[str]) -> str:
-    """Return a file's text without its docstring, imports, main block and these functions."""
-    lines: list[str | None] = list(text.splitlines())
-    for n, statement in enumerate(tree.body):
-        is_docstring = n == 0 and ast.get_docstring(tree) is not None
-        is_import = isinstance(statement, ast.Import | ast.ImportFrom)
-        is_test = isinstance(statement, ast.FunctionDef) and statement.name in dropped_functions
-        is_main = isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
-        if is_docstring or is_import or is_test or is_main:
-            decorators = getattr(statement, "decorator_list", [])
-            first = min([statement.lineno, *(d.lineno for d in decorators)])
-            for row in range(first - 1, statement.end_lineno or first):
-                lines[row] = None
-    kept = "\n".join(line for line in lines if line is not None)
-    return re.sub(r"\n{4,}", "\n\n\n", kept).strip("\n") + "\n"
 
 
 def _words(stem: str) -> list[str]:

@@ -145,11 +145,6 @@ class BucketObjects:
         return self._read_with_retries(download)
 
     def sha256(self, key: str) -> str | None:
-        def read_metadata() -> str | None:
-            answer = self.client.head_object(Bucket=self.bucket, Key=self.prefix + key)
-            stored_digest: str | None = answer["Metadata"].get(DIGEST)
-            return stored_digest
-
         def compute_digest() -> str:
             digest = hashlib.sha256()
             answer = self.client.get_object(Bucket=self.bucket, Key=self.prefix + key)
@@ -159,7 +154,8 @@ class BucketObjects:
 
         try:
             with self._translate_errors():
-                digest = read_metadata()
+                answer = self.client.head_object(Bucket=self.bucket, Key=self.prefix + key)
+                digest: str | None = answer["Metadata"].get(DIGEST)
         except _MissingObject:
             return None
         return digest or self._read_with_retries(compute_digest)

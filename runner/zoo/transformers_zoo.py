@@ -64,7 +64,8 @@ def find_recipe(name: str) -> ModelRecipe | Refusal:
             if "grid_thw" in called and (patches := _patches(config, parameter)):
                 inputs.append(InputExpression(parameter, patches))
                 continue
-            text = _INPUT_RULES.get(parameter, _no_rule)(config)
+            rule = _INPUT_RULES.get(parameter)
+            text = rule(config) if rule else None
             if text is None:
                 reason = f"its forward() needs {parameter}, for which there is no default size"
                 return Refusal(reason)
@@ -135,10 +136,6 @@ def _find_value(config: Any, *names: str) -> Any:
     return None
 
 
-def _no_rule(config: Any) -> str | None:
-    return None
-
-
 def _ids(config: Any) -> str | None:
     vocabulary = getattr(config.get_text_config(), "vocab_size", None) or _find_value(
         config, "vocab_size"
@@ -157,10 +154,6 @@ def _decoder_ids(config: Any) -> str | None:
     decoder = config.get_text_config(decoder=True)
     vocabulary = getattr(decoder, "vocab_size", None)
     return _tokens(decoder, vocabulary) or _ids(config)
-
-
-def _mask(config: Any) -> str | None:
-    return f"int64[1,{SEQUENCE}]=1"
 
 
 def _pixels(config: Any) -> str | None:
@@ -223,19 +216,15 @@ def _past_values(config: Any) -> str | None:
     return f"float32[1,{length},{channels}]" if length and channels else None
 
 
-def _without_cache(config: Any) -> str | None:
-    return "false"
-
-
 _INPUT_RULES: Mapping[str, Callable[[Any], str | None]] = {
     "input_ids": _ids,
-    "attention_mask": _mask,
+    "attention_mask": lambda _: f"int64[1,{SEQUENCE}]=1",
     "decoder_input_ids": _decoder_ids,
     "pixel_values": _pixels,
     "pixel_values_videos": _pixels,
     "input_features": _spectrogram,
     "input_values": _sound,
     "past_values": _past_values,
-    "use_cache": _without_cache,
+    "use_cache": lambda _: "false",
 }
 """Text of an input, by the name of forward()'s parameter and the configuration."""
