@@ -3,7 +3,7 @@
 import hashlib
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -11,6 +11,9 @@ from runner.errors import StoreError
 from runner.problems import ProblemVariant
 from runner.statuses import Status
 from runner.untrusted_files import read_text
+
+if TYPE_CHECKING:
+    from runner.tree.document import Metadata
 
 RESULT_FILE = "result.json"
 
@@ -129,6 +132,14 @@ class Figures(Document):
     capture: str
     """The capture strategy that worked; see `decomposition_tree.json`."""
     estimated_peak_bytes: int
+
+    @classmethod
+    def of_tree(cls, metadata: "Metadata") -> "Figures":
+        """Return the figures that the metadata of a tree have."""
+        shared_fields = {
+            name: getattr(metadata, name) for name in cls.model_fields.keys() - {"components"}
+        }
+        return cls(components=metadata.total_components, **shared_fields)
 
 
 class ResultSummary(Document):

@@ -168,14 +168,7 @@ def decompose(task: Task, stages: "Stages") -> Answer:
             problem, graph, task.build_directory, keeps_values=task.keeps_values
         )
     metadata = tree.metadata
-    stages.figures = Figures(
-        components=metadata.total_components,
-        by_level={str(level): n for level, n in metadata.by_level.items()},
-        unique_kernels=metadata.unique_kernels,
-        kernel_instances=metadata.kernel_instances,
-        capture=metadata.capture,
-        estimated_peak_bytes=metadata.estimated_peak_bytes,
-    )
+    stages.figures = Figures.of_tree(metadata)
     if not options.verify:
         return FailureAnswer(
             status="written", reason=UNVERIFIED, stage="verify", forecast=memory_forecast

@@ -135,15 +135,10 @@ def complete_tree(build_directory: Path, source: ProblemSource, facts: Facts) ->
         name: node.model_copy(update=_UNDECIDED_FIELDS | {"instance_count": instances[node.path]})
         for name, node in tree.nodes.items()
     }
-    Tree(metadata=Metadata(**metadata), nodes=nodes, data_flow=[]).write(build_directory)
-    return Figures(
-        components=len(files),
-        by_level={str(level): n for level, n in by_level.items()},
-        unique_kernels=by_level["kernel"],
-        kernel_instances=metadata["kernel_instances"],
-        capture=facts.capture or "none",
-        estimated_peak_bytes=facts.peak_bytes or 0,
-    )
+    completed = Tree(metadata=Metadata(**metadata), nodes=nodes, data_flow=[])
+    completed.write(build_directory)
+    figures = Figures.of_tree(completed.metadata)
+    return figures.model_copy(update={"capture": facts.capture or "none"})
 
 
 # --- files outside the decomposer's directory -----------------------------------------------------
