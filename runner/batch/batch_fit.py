@@ -80,7 +80,6 @@ def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) 
     own = search.probe_problem(problem, 0)
     if own is None or own.expected_bytes <= limit.memory_bytes:
         return Fit(problem, None)
-    label = f"{problem.source_level}/{problem.name}"
     candidate = search.find_batch(own)
     if candidate is None:
         reason = f"needs {size(own.expected_bytes)}, and no constant of the file scales its batch"
@@ -89,7 +88,7 @@ def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) 
         probe, failures = search.find_largest(candidate, own)
         if probe is not None:
             note = (
-                f"{label}: {constant.name} = {probe.value} instead of {constant.text} "
+                f"{problem.label}: {constant.name} = {probe.value} instead of {constant.text} "
                 f"({size(probe.expected_bytes)} instead of {size(own.expected_bytes)}"
                 f"{'; larger ones fail' if failures else ''})"
             )
@@ -99,7 +98,7 @@ def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) 
             )
         reason = f"needs more than {limit.text} even with {constant.name} = 1"
     refused = write_choice(choice, limit.output, fit=limit.text, refusal=reason)
-    return Fit(refused, f"{label}: {reason}")
+    return Fit(refused, f"{problem.label}: {reason}")
 
 
 class _Search:

@@ -6,7 +6,6 @@ from typing import Any
 
 from runner.batch import attempt
 from runner.batch.child.answer import Answer, FailureAnswer, FailureCause, VerdictAnswer
-from runner.batch.plan import label
 from runner.batch.submit import local_task, run_locally
 from runner.config import Settings
 from runner.errors import UsageError, unwritable_error
@@ -49,7 +48,7 @@ def decompose(
     """
     problem = identify_problem(file)
     store = DirectoryStore(settings.output)
-    name = label(problem)
+    name = problem.label
     directory = store.directory(name)
     scratch = directory.parent / f".{directory.name}.alone"
     facts = {"named": import_name, "keeps_passed": True, "keeps_values": keeps_values}

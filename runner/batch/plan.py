@@ -35,12 +35,7 @@ class PlanItem:
 
     @property
     def label(self) -> str:
-        return label(self.problem)
-
-
-def label(problem: Problem) -> str:
-    """Return `level3/vit_block`: the problem's name, and its path below an output directory."""
-    return f"{problem.source_level}/{problem.name}"
+        return self.problem.label
 
 
 def plan(
@@ -65,7 +60,7 @@ def plan(
     problems_by_label: dict[str, Problem] = {}
     items = []
     for problem in problems:
-        name = label(problem)
+        name = problem.label
         if name in problems_by_label:
             raise UsageError(
                 f"{problem.path} and {problems_by_label[name].path} would both be {name}",
@@ -107,6 +102,6 @@ def _reason_to_run(
         return f"made by kdrun {result.kdrun_version}"
     if not options.accept(result.options):
         return "other options"
-    if changed_file := find_damage(label(problem), result):
+    if changed_file := find_damage(problem.label, result):
         return f"{changed_file} is damaged"
     return None

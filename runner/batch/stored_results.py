@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runner import __version__
-from runner.batch.plan import PlanItem, label, plan
+from runner.batch.plan import PlanItem, plan
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
 from runner.problems import Problem, find_labels
@@ -90,7 +90,7 @@ def plan_with_store(
 
     A result that passed, and is only in the output directory, is planned to be uploaded.
     """
-    stored_results = store.find_results(run_id, [label(problem) for problem in problems])
+    stored_results = store.find_results(run_id, [problem.label for problem in problems])
     damages = _find_damages(store, run_id, stored_results.values())
     items = plan(
         problems,

@@ -26,7 +26,7 @@ from runner.batch.interrupts import interruptible_start, listen_for_signals
 from runner.batch.machine import cores
 from runner.batch.memory_request import MemoryRequest
 from runner.batch.metrics import Metrics
-from runner.batch.plan import PlanItem, label, plan
+from runner.batch.plan import PlanItem, plan
 from runner.batch.progress import watch_run
 from runner.batch.run import Run, Watcher, WatcherGroup
 from runner.batch.run_lock import hold_run_lock
@@ -128,7 +128,7 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
     run_id = settings.run_id or _choose_run_id(store, shared_store, settings)
     selection = {"resume": settings.resume, "only_failed": settings.only_failed}
     if shared_store is None:
-        earlier_results = {label(p): result for p in problems if (result := store.result(label(p)))}
+        earlier_results = {p.label: result for p in problems if (result := store.result(p.label))}
         items = plan(problems, earlier_results, store.damage, options, __version__, **selection)
         sources = {item.label: item.problem.sha256 for item in items}
         replaced = [n for n, r in earlier_results.items() if r.is_pass_of_another(sources.get(n))]
@@ -176,7 +176,7 @@ def _fit_choices(
     limit = MemoryLimit(settings.fit, text, settings.output)
 
     def forecast(problem: Problem) -> Answer:
-        return run_locally("estimate", problem.path, label(problem), settings)
+        return run_locally("estimate", problem.path, problem.label, settings)
 
     say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
     problems = {}

@@ -87,7 +87,7 @@ def read_manifest() -> dict[str, str]:
     if path is None:
         raise DatasetError("this kdrun has no data/manifest.txt", hint="install it again")
     lines = path.read_text(encoding="utf-8").splitlines()
-    return dict(_manifest_row(line) for line in lines if line and not line.startswith("#"))
+    return dict(line.split() for line in lines if line and not line.startswith("#"))
 
 
 def find_dataset_level(path: Path) -> str | None:
@@ -95,15 +95,8 @@ def find_dataset_level(path: Path) -> str | None:
 
     Raises OSError if the file cannot be read.
     """
-    digest = _sha256(read_file(path))
-    return next(
-        (
-            name.partition("/")[0]
-            for name, expected in read_manifest().items()
-            if expected == digest
-        ),
-        None,
-    )
+    levels = {sha256: name.partition("/")[0] for name, sha256 in read_manifest().items()}
+    return levels.get(_sha256(read_file(path)))
 
 
 def fetch_dataset(source: str | None, destination: Path) -> FetchReport:
@@ -177,11 +170,6 @@ def check_dataset(root: Path) -> CheckReport:
         changed=tuple(n for n, sha in all_expected.items() if n in present and present[n] != sha),
         extra=tuple(name for name in files if name not in all_expected),
     )
-
-
-def _manifest_row(line: str) -> tuple[str, str]:
-    name, sha256 = line.split()
-    return name, sha256
 
 
 def _own_problem() -> dict[str, bytes]:

@@ -44,6 +44,11 @@ class Problem:
     sha256: str
 
     @property
+    def label(self) -> str:
+        """Level and name, `level3/vit_block`; also the path below an output directory."""
+        return f"{self.source_level}/{self.name}"
+
+    @property
     def level(self) -> int | None:
         """1, 2 or 3; None for a custom problem."""
         return None if self.source_level == CUSTOM else int(self.source_level.removeprefix("level"))

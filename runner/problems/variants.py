@@ -256,7 +256,7 @@ def write_choice(
         edits += [(constant, literal) for constant in constants if constant.text != literal]
         changes[constants[0].name] = ConstantChange(before=constants[0].text, after=literal)
     variant = ProblemVariant(
-        source=f"{problem.source_level}/{problem.name}",
+        source=problem.label,
         source_sha256=problem.sha256,
         dtype=choice.dtype,
         constants=changes,
