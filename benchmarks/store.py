@@ -182,8 +182,7 @@ def large(data: Path, options: argparse.Namespace) -> None:
 
 def finished(data: Path) -> None:
     """A result.json in each problem, as verification leaves it."""
-    from runner.store import Figures, ProblemResult, RunOptions
-    from runner.store.result import RESULT_FILE, hash_files
+    from runner.store.result import RESULT_FILE, Figures, ProblemResult, RunOptions, hash_files
 
     figures = Figures(
         components=1,
@@ -230,8 +229,10 @@ def same(data: Path, pulled: Path) -> None:
 def kdrun_upload(work: str, n: str, part: str) -> None:
     """A worker's share of the problems, one after the other; of one process, as `submit` does."""
     from runner.batch.stored_results import MAX_CONCURRENT
-    from runner.store import Manifest, ProblemResult, Row
+    from runner.store.manifest import Manifest
+    from runner.store.manifest_row import Row
     from runner.store.objects import map_concurrently
+    from runner.store.result import ProblemResult
 
     store = our_store(work, n)
     store.claim()
@@ -272,7 +273,8 @@ def kdrun_pull(work: str, n: str) -> None:
 
 
 def our_store(work: str, n: str):  # type: ignore[no-untyped-def]
-    from runner.store import Address, RunStore
+    from runner.store.objects import Address
+    from runner.store.runs import RunStore
 
     return RunStore(Address(uri=f"s3://{BUCKET}/kdrun{n}-{Path(work).name}"))
 

@@ -34,11 +34,27 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
     It holds the rules, the formats, the source and each operation's shapes.
     """
     start_child_server(problem)
-    from runner.cli import brief_writer
+    from runner.batch.child.answer import FactsAnswer
+    from runner.batch.decomposer.decomposer_process import verify_flags
+    from runner.batch.submit import run_locally, run_options
+    from runner.errors import ProblemError
+    from runner.problems import find_problem, identify_problem
+    from runner.prompts import render_brief
 
     settings = settings_from(flags, config)
-    brief, note = brief_writer.write_brief(problem, settings, output)
-    if note:
-        click.echo(f"but mind: {note}", err=True)
+    file, _ = find_problem(problem, None, None, settings.data, settings.output)
+    selected = identify_problem(file)
+    answer = run_locally("facts", selected.path, selected.name, settings)
+    if not isinstance(answer, FactsAnswer):
+        raise ProblemError(selected.path, answer.reason or answer.status)
+    brief = render_brief(
+        selected,
+        answer.facts,
+        (output or Path(selected.name)).absolute(),
+        mode=settings.mode,
+        flags=verify_flags(run_options(settings)),
+    )
+    if answer.facts.reason:
+        click.echo(f"but mind: {selected.path}: not captured: {answer.facts.reason}", err=True)
     click.echo(brief.text() if form == "text" else brief.messages(), nl=False)
     return 0

@@ -9,7 +9,8 @@ from commands import KDRUN
 
 from runner.cli.doctor import Finding, examine
 from runner.config import Settings
-from runner.store import Address, RunStore
+from runner.store.objects import Address
+from runner.store.runs import RunStore
 
 SAMPLES = Path(__file__).parents[2] / "data/samples"
 

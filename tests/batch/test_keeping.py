@@ -12,8 +12,10 @@ from runner.batch.cluster import no_cluster
 from runner.batch.manifest_writer import ManifestWriter
 from runner.batch.run_lock import hold_run_lock
 from runner.errors import StoreError, UsageError
-from runner.store import Address, DirectoryStore, RunStore
+from runner.store.directory import DirectoryStore
 from runner.store.manifest_row import Row
+from runner.store.objects import Address
+from runner.store.runs import RunStore
 
 
 def row(n: int) -> Row:

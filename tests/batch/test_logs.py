@@ -13,8 +13,10 @@ from runner.batch.child.task import Task, TaskTarget
 from runner.batch.machine import GIB
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
-from runner.store import Address, RunOptions, RunStore
 from runner.store.directory import DirectoryStore
+from runner.store.objects import Address
+from runner.store.result import RunOptions
+from runner.store.runs import RunStore
 from runner.verify import VerifyOptions, verify
 from tests.store.documents import manifest, row, save
 

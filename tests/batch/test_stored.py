@@ -15,15 +15,11 @@ from runner.batch.machine import GIB
 from runner.batch.plan import PlanItem
 from runner.batch.stored_results import find_unfinished_run, plan_with_store
 from runner.problems import Problem, identify_problem
-from runner.store import (
-    Address,
-    DirectoryStore,
-    Manifest,
-    ProblemResult,
-    RunOptions,
-    RunStore,
-)
-from runner.store.result import hash_files
+from runner.store.directory import DirectoryStore
+from runner.store.manifest import Manifest
+from runner.store.objects import Address
+from runner.store.result import ProblemResult, RunOptions, hash_files
+from runner.store.runs import RunStore
 from tests.store.documents import FIGURES, save
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

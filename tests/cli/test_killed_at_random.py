@@ -24,9 +24,9 @@ from stored_runs import KDRUN, MEMORY, environment, without_times, write
 
 from runner import __version__
 from runner.problems import identify_problem
-from runner.store import Address, ProblemResult, RunOptions, RunStore
-from runner.store.result import RESULT_FILE, hash_files
-from runner.store.runs import differences
+from runner.store.objects import Address
+from runner.store.result import RESULT_FILE, ProblemResult, RunOptions, hash_files
+from runner.store.runs import RunStore, differences
 from tests.store.documents import FIGURES
 
 pytestmark = pytest.mark.kill

@@ -9,10 +9,11 @@ from sample_run import RUN, TAKEN_APART, embedded
 from runner.cli import cli
 from runner.config import Settings
 from runner.report.subject import open_subject
-from runner.store import RunStore, key_layout
+from runner.store import key_layout
 from runner.store.directory import DirectoryStore
 from runner.store.objects import Address
 from runner.store.result import ProblemResult
+from runner.store.runs import RunStore
 
 
 @pytest.fixture

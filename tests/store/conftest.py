@@ -11,8 +11,9 @@ from documents import FIGURES, FILES, LARGE, NOW, Make
 from faulty_proxy import Asked, Fault, FaultyProxy
 from object_server import BUCKET, Server
 
-from runner.store import Address, ProblemResult, RunOptions, RunStore
-from runner.store.result import hash_files
+from runner.store.objects import Address
+from runner.store.result import ProblemResult, RunOptions, hash_files
+from runner.store.runs import RunStore
 
 
 def unlucky(asked: Asked) -> Fault | None:

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runner.store import Figures, Manifest, ProblemResult, Row, RunStore
-from runner.store.manifest import count
+from runner.store.manifest import Manifest, count
+from runner.store.manifest_row import Row
+from runner.store.result import Figures, ProblemResult
+from runner.store.runs import RunStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FIGURES = Figures(

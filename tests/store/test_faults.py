@@ -11,7 +11,8 @@ from faulty_proxy import Asked, Fault, FaultyProxy
 from object_server import BUCKET
 
 from runner.errors import StoreError
-from runner.store import Address, RunStore
+from runner.store.objects import Address
+from runner.store.runs import RunStore
 
 
 @pytest.fixture

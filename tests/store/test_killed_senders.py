@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 from documents import FILES, Make, manifest, row, save
 
-from runner.store import RunStore, bucket
+from runner.store import bucket
 from runner.store.pull import pull
 from runner.store.result import first_mismatch, sha256_of
+from runner.store.runs import RunStore
 
 LABEL = "level1/relu"
 MANY = FILES | {f"level_0_kernel/relu_{n}x3_fp32.py": f"# {n}\n" * 500 for n in range(30)}

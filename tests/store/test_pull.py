@@ -12,9 +12,11 @@ from documents import FILES, LARGE, Make, manifest, row, save
 
 from runner.errors import StoreError
 from runner.problems import find_labels
-from runner.store import Manifest, RunStore, key_layout
+from runner.store import key_layout
+from runner.store.manifest import Manifest
 from runner.store.pull import PullOutcome, pull
 from runner.store.result import first_mismatch, sha256_of
+from runner.store.runs import RunStore
 
 LABEL = "level1/relu"
 FILES_AND_DIGESTS = {n: hashlib.sha256(text.encode()).hexdigest() for n, text in FILES.items()}

@@ -8,7 +8,9 @@ import pytest
 from documents import FILES, LARGE, Make, manifest, row, save
 
 from runner.cli import main
-from runner.store import Address, RunStore, key_layout
+from runner.store import key_layout
+from runner.store.objects import Address
+from runner.store.runs import RunStore
 
 Pull = Callable[..., tuple[int, str, str]]
 LABELS = ("level1/corrupt", "level1/gone", "level1/right", "level2/large")

@@ -8,9 +8,8 @@ import pytest
 from documents import FIGURES, NOW, manifest, row
 
 from runner.errors import StoreError
-from runner.store import Manifest, Row
-from runner.store.manifest import count
-from runner.store.manifest_row import Repeat
+from runner.store.manifest import Manifest, count
+from runner.store.manifest_row import Repeat, Row
 from runner.store.row_files import Rows
 
 LABELS = ["level1/2_b", "level1/10_a", "level2/c"]

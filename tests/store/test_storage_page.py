@@ -9,8 +9,8 @@ import pytest
 from documents import Make, manifest, row, save
 from object_server import Server
 
-from runner.store import RunStore
 from runner.store.pull import pull
+from runner.store.runs import RunStore
 
 PAGE = (Path(__file__).parents[2] / "docs/storage.md").read_text()
 POLICY, RULES = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))

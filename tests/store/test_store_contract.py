@@ -16,11 +16,12 @@ from documents import COPIED, FILES, LARGE, Make, manifest, row, save
 from runner.batch.cluster import no_cluster
 from runner.batch.manifest_writer import ManifestWriter
 from runner.errors import StoreError
-from runner.store import DirectoryStore, RunStore, key_layout
+from runner.store import key_layout
+from runner.store.directory import DirectoryStore
 from runner.store.objects import Conflict
 from runner.store.pull import PullOutcome, pull
 from runner.store.result import hash_files
-from runner.store.runs import TRIES
+from runner.store.runs import TRIES, RunStore
 
 
 def quiet(_: PullOutcome) -> None:
