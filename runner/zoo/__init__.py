@@ -5,31 +5,25 @@ registers. Only the zoos that a command names are imported.
 """
 
 from runner.zoo.problem_files import (
-    ZooOrigin,
     read_zoo_origin,
     select_models,
     write_zoo_problems,
 )
 from runner.zoo.recipe import ModelRecipe, Refusal, Zoo, ZooModel
 from runner.zoo.registry import (
-    ZooListing,
     find_shared_modules,
     list_zoo,
     list_zoos,
-    open_zoo,
 )
 
 __all__ = [
     "ModelRecipe",
     "Refusal",
     "Zoo",
-    "ZooListing",
     "ZooModel",
-    "ZooOrigin",
     "find_shared_modules",
     "list_zoo",
     "list_zoos",
-    "open_zoo",
     "read_zoo_origin",
     "select_models",
     "write_zoo_problems",
