@@ -122,7 +122,7 @@ def decompose(task: Task, log: Path) -> Attempt:
             FailureCause.DISK_FULL: True,
             FailureCause.REFUSED: True,
             FailureCause.OUT_OF_MEMORY: task.may_grow,
-            FailureCause.MISSING: task.named is not None,
+            FailureCause.MISSING: task.import_name is not None,
             None: False,
         }
         if has_no_result[failure_cause(attempt.answer)]:

@@ -51,7 +51,7 @@ def decompose(
     name = problem.label
     directory = store.directory(name)
     scratch = directory.parent / f".{directory.name}.alone"
-    facts = {"named": import_name, "keeps_passed": True, "keeps_values": keeps_values}
+    facts = {"import_name": import_name, "keeps_passed": True, "keeps_values": keeps_values}
     task = local_task(problem.path, name, directory, scratch, settings).model_copy(update=facts)
     log = settings.output / "logs" / f"{name}.log"
     earlier = store.result(name)

@@ -32,7 +32,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
         "kdrun evaluate output --solutions mine",
     ),
 )
-@click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
+@click.argument("name", metavar="RUN|DIR", shell_complete=run_names_or_directories)
 @click.option(
     "--solutions",
     type=_FOLDER,
@@ -74,7 +74,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--no-compile", is_flag=True, help="Do not measure torch.compile beside it.")
 @JSON
 def evaluate(
-    what: str,
+    name: str,
     solutions: Path | None,
     only: tuple[str, ...],
     template: str | None,
@@ -101,7 +101,7 @@ def evaluate(
     from runner.store.evaluation import EVALUATION_FILE
 
     settings = settings_from(flags, config)
-    subject = find_subject(what, settings.output)
+    subject = find_subject(name, settings.output)
     if template is not None:
         return _write_template(subject, template, solutions)
     if solutions is None:
@@ -121,7 +121,7 @@ def evaluate(
     trees = {p.directory.resolve(): p.tree for p in subject.decompositions if p.tree is not None}
     strangers = list_strangers([*trees.values()], solutions)
     if len(strangers) > _MOST_STRANGERS:
-        count = f"{len(strangers)} files are named as no component of {what}"
+        count = f"{len(strangers)} files are named as no component of {name}"
         strangers = [f"{solutions}: {count}: they may be for other models"]
     for sentence in strangers:
         click.echo(f"but mind: {sentence}", err=True)
@@ -144,7 +144,7 @@ def evaluate(
             some = ", ".join(sorted(found)[:_MOST_STRANGERS])
             raise UsageError(f"--only {names[0]}: no such solution", hint=f"there is {some}")
         raise UsageError(
-            f"{solutions}: no solution for {what}",
+            f"{solutions}: no solution for {name}",
             hint="name a file as a component: `kdrun show DIR --all` lists them",
         )
     for request in requests:

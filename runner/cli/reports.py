@@ -75,7 +75,7 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
     ),
 )
 @click.argument(
-    "what", metavar="RUN|DIR...", nargs=-1, required=True, shell_complete=run_names_or_directories
+    "names", metavar="RUN|DIR...", nargs=-1, required=True, shell_complete=run_names_or_directories
 )
 @click.option(
     "--to",
@@ -84,7 +84,7 @@ def diff(a: Path, b: Path, as_json: bool) -> int:
 )
 @click.option("--open", "opened", is_flag=True, help="Open the page in a browser.")
 def report(
-    what: tuple[str, ...], to: Path | None, opened: bool, config: Path | None, **flags: Any
+    names: tuple[str, ...], to: Path | None, opened: bool, config: Path | None, **flags: Any
 ) -> int:
     """Write a run or a directory as one web page.
 
@@ -97,7 +97,7 @@ def report(
 
     settings = settings_from(flags, config)
     with ExitStack() as stack:
-        subjects = [stack.enter_context(open_subject(name, settings)) for name in what]
+        subjects = [stack.enter_context(open_subject(name, settings)) for name in names]
         if len(subjects) > 2:
             subjects = sort_by_date(subjects)
         *earlier, subject = subjects
@@ -121,7 +121,7 @@ def report(
         "kdrun workloads output --census --against last_month.json",
     ),
 )
-@click.argument("what", metavar="RUN|DIR", shell_complete=run_names_or_directories)
+@click.argument("name", metavar="RUN|DIR", shell_complete=run_names_or_directories)
 @click.option(
     "--by",
     type=click.Choice(["flops", "bytes"]),
@@ -179,7 +179,7 @@ def report(
 )
 @JSON
 def workloads(
-    what: str,
+    name: str,
     by: Any,
     level: Any,
     operation: tuple[str, ...],
@@ -222,8 +222,8 @@ def workloads(
                 raise UsageError(
                     f"{flag}: a census counts all kernels", hint="leave out one of the two"
                 )
-        return _show_census(what, settings, against, first, parquet, as_json)
-    with open_subject(what, settings) as subject:
+        return _show_census(name, settings, against, first, parquet, as_json)
+    with open_subject(name, settings) as subject:
         catalogue = catalogues.sort_catalogue(
             catalogues.collect_workloads(subject, level), by or "flops"
         )
@@ -262,7 +262,7 @@ def workloads(
 
 
 def _show_census(
-    what: str,
+    name: str,
     settings: Any,
     against: str | None,
     first: int | None,
@@ -272,7 +272,7 @@ def _show_census(
     from runner.report import census as censuses
 
     earlier = None if against is None else _open_census(against, settings)
-    census = _open_census(what, settings, earlier)
+    census = _open_census(name, settings, earlier)
     if parquet is not None:
         from runner.report import parquet as parquets
 
@@ -285,15 +285,15 @@ def _show_census(
     return 0
 
 
-def _open_census(what: str, settings: Any, earlier: Any = None) -> Any:
+def _open_census(name: str, settings: Any, earlier: Any = None) -> Any:
     """Return the census in a JSON file, or that of a run or directory."""
     from runner.report import catalogue as catalogues
     from runner.report import census as censuses
     from runner.report.subject import open_subject
 
-    if Path(what).is_file():
-        return censuses.read_census(Path(what))
-    with open_subject(what, settings) as subject:
+    if Path(name).is_file():
+        return censuses.read_census(Path(name))
+    with open_subject(name, settings) as subject:
         return censuses.take_census(catalogues.collect_workloads(subject), subject, earlier)
 
 

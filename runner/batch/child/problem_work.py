@@ -347,7 +347,7 @@ def _describe_error(error: Exception, task: Task, stage: str) -> FailureAnswer:
     needed_bytes = 0
     if isinstance(error, ProblemError):
         answer = describe_problem_error(error, stage)
-        if task.named and (example := suggest_init(task.named, error.__cause__)):
+        if task.import_name and (example := suggest_init(task.import_name, error.__cause__)):
             missing = {"missing": str(error.__cause__), "hint": f"give --init '{example}'"}
             return answer.model_copy(update=missing | {"cause": FailureCause.MISSING})
         return answer

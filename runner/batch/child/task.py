@@ -30,7 +30,7 @@ class Task(Document):
     problem: Path
     source: bytes | None = None
     """Content of the problem file, for a worker that may not see the path `problem`."""
-    named: str | None = None
+    import_name: str | None = None
     """Import name (`package.module:Class`) that the problem file was generated from.
 
     With it, a failing import is the user's spelling mistake and not the problem's fault."""
