@@ -1,11 +1,11 @@
 """Times one component file, or the device itself; runs in a child process, which imports torch."""
 
 import functools
-import importlib.util
 import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 WARM_UP_RUNS = 3
@@ -33,6 +33,7 @@ def time_file(argument: str) -> str:
     """
     import torch
 
+    from runner.verify.guard.program_values import import_file
     from runner.verify.runtime.input_moves import move_inputs
 
     request: dict[str, Any] = json.loads(argument)
@@ -40,7 +41,7 @@ def time_file(argument: str) -> str:
     torch.manual_seed(0)
     device = torch.device(request["device"])
     try:
-        module = load_component(request["file"])
+        module = import_file(Path(request["file"]), "component")
         model = module.Model().to(device)
         model.train(request["mode"] == "train")
         inputs = move_inputs(module.get_inputs(), request["device"])
@@ -151,16 +152,6 @@ def _clock(device: Any) -> Callable[[Callable[[], object]], float]:
         return float(begin.elapsed_time(end)) / 1e3
 
     return by_events if device.type != "cpu" and hasattr(module, "Event") else by_clock
-
-
-def load_component(file: str) -> Any:
-    """Return a component file as a module."""
-    spec = importlib.util.spec_from_file_location("component", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _short(error: BaseException) -> str:

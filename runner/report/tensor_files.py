@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from runner.report.stopwatch import load_component
-
 CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64",
     "int32": "I32", "int16": "I16", "int8": "I8", "bool": "BOOL",
@@ -21,10 +19,12 @@ def draw(argument: str) -> str:
     """
     import torch
 
+    from runner.verify.guard.program_values import import_file
+
     request = json.loads(argument)
     torch.manual_seed(0)
     try:
-        module = load_component(request["file"])
+        module = import_file(Path(request["file"]), "component")
         sources = request["wanted"]
         state = (
             module.Model().state_dict() if any(isinstance(w, str) for w in sources.values()) else {}
