@@ -11,7 +11,8 @@ def join_first(names: Sequence[str], limit: int) -> str:
 
 def pluralize(number: int, noun: str) -> str:
     """Return a number with a noun, such as `1 component` or `2 components`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
 
 
 def flops(count: int) -> str:

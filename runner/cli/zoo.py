@@ -45,9 +45,8 @@ def zoo(package: str | None, problem: tuple[str, ...], as_json: bool) -> int:
     else:
         _print_models(chosen)
         families = len({model.family for model in chosen})
-        words = f"{families} {'family' if families == 1 else 'families'}"
-        count = pluralize(len(chosen), "model")
-        click.echo(f"{package} {listing.version}: {count}, {words}", err=True)
+        counts = f"{pluralize(len(chosen), 'model')}, {pluralize(families, 'family')}"
+        click.echo(f"{package} {listing.version}: {counts}", err=True)
     return 0
 
 

@@ -36,6 +36,7 @@ from runner.evaluate.solutions import CLASS, Solution, find_solutions
 from runner.evaluate.speed import BaselineError, NoTimeError, WrongOutput, measure_pairs
 from runner.problems import is_out_of_memory
 from runner.problems.loading import seed as seed_generators
+from runner.quantities import pluralize
 from runner.store.evaluation import (
     Evaluation,
     Machine,
@@ -363,7 +364,7 @@ def _list_notes(
     for reason in work.baseline_failures:
         notes.append(f"A component or the original could not be measured: {reason}.")
     if work.unmeasured:
-        count = f"{work.unmeasured} comparison{'s' if work.unmeasured > 1 else ''}"
+        count = pluralize(work.unmeasured, "comparison")
         notes.append(
             f"{count} did not fit into --timeout {request.timeout_s:.0f}: raise it to measure them."
         )

@@ -96,7 +96,7 @@ def _show_totals(catalogue: Catalogue, console: Console) -> None:
         return
     console.print(
         f"\n{catalogue.title}: {pluralize(len(catalogue.workloads), 'unique workload')} in "
-        f"{len(catalogue.families)} {'family' if len(catalogue.families) == 1 else 'families'}, "
+        f"{pluralize(len(catalogue.families), 'family')}, "
         f"{pluralize(catalogue.instances, 'instance')} in "
         f"{pluralize(catalogue.problems, 'model')}, "
         f"{flops(catalogue.flops)}, {size(catalogue.bytes)} moved",
