@@ -134,6 +134,7 @@ def evaluate(
             compiled=not no_compile,
             measured=not no_speed,
             threads=cores(),
+            timeout_s=settings.timeout,
         )
         for directory, tree in trees.items()
         if find_solutions(tree, solutions, names)
@@ -178,7 +179,6 @@ def evaluate(
     evaluate_all(
         requests,
         memory_bytes=settings.memory,
-        timeout_s=settings.timeout,
         on_done=on_done,
         on_failure=on_failure,
         on_progress=on_progress,

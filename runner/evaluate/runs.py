@@ -23,7 +23,6 @@ def evaluate_all(
     requests: Sequence[EvaluationRequest],
     *,
     memory_bytes: int | None,
-    timeout_s: float,
     on_done: Callable[[EvaluationRequest, Evaluation, str | None], None],
     on_failure: Callable[[KdrunError], None],
     on_progress: Callable[[EvaluationRequest, str], None],
@@ -40,7 +39,7 @@ def evaluate_all(
             for request in requests:
                 try:
                     with _follow_progress(request, Path(folder), on_progress) as followed:
-                        answer = run_request(followed, Path(folder), limit, timeout_s)
+                        answer = run_request(followed, Path(folder), limit)
                 except KdrunError as error:
                     on_failure(error)
                     continue
@@ -79,9 +78,7 @@ def _follow_progress(
         follower.join()
 
 
-def run_request(
-    request: EvaluationRequest, folder: Path, limit: int, timeout_s: float
-) -> EvaluationAnswer:
+def run_request(request: EvaluationRequest, folder: Path, limit: int) -> EvaluationAnswer:
     """Evaluate in a child process, and return its answer.
 
     Raises:
@@ -91,11 +88,11 @@ def run_request(
     outcome = run_child(
         Request(
             function="runner.evaluate.evaluation:evaluate_in_child",
-            argument=request.model_copy(update={"timeout_s": timeout_s}).model_dump_json(),
+            argument=request.model_dump_json(),
             directory=folder,
             log=log,
             memory_bytes=limit,
-            timeout_s=timeout_s,
+            timeout_s=request.timeout_s,
         )
     )
     if outcome.answer is not None:
@@ -105,7 +102,7 @@ def run_request(
         return answer
     if outcome.timed_out:
         raise KdrunError(
-            f"{request.directory}: not evaluated within {timeout_s:.0f} s",
+            f"{request.directory}: not evaluated within {request.timeout_s:.0f} s",
             hint="raise --timeout, or name fewer solutions",
         )
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -215,10 +215,11 @@ def _judge(run: SolverRun, solution: Path, delivered: Path, timeout_s: float) ->
         compiled=False,
         in_model=False,
         threads=run.threads,
+        timeout_s=max(timeout_s, 60.0),
     )
     scratch = delivered.parent / "judge"
     scratch.mkdir(exist_ok=True)
-    return run_request(request, scratch, run.memory_bytes, max(timeout_s, 60.0)).evaluation
+    return run_request(request, scratch, run.memory_bytes).evaluation
 
 
 def _write_brief(

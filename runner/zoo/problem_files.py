@@ -15,7 +15,7 @@ from runner.errors import UsageError, suggest_names
 from runner.problems import FOLDER, problem_text, write_problem_file
 from runner.untrusted_files import read_file
 from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
-from runner.zoo.registry import list_zoo, open_zoo
+from runner.zoo.registry import describe_error, list_zoo, open_zoo
 
 MARK = "# zoo: "
 
@@ -101,7 +101,7 @@ def _write_file(zoo: str, model: ZooModel, version: str, output: Path) -> Path:
     try:
         recipe = open_zoo(zoo).find_recipe(model.name)
     except Exception as error:  # the package's own code
-        recipe = Refusal(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        recipe = Refusal(describe_error(error))
     text = f"{_text(recipe, origin)}\n\n{MARK}{origin.model_dump_json()}\n"
     path = output / FOLDER / zoo / f"{zoo}_{re.sub(r'[^A-Za-z0-9_]', '_', model.name)}.py"
     return write_problem_file(path, text)

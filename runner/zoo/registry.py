@@ -91,7 +91,7 @@ def open_zoo(name: str) -> Zoo:
     try:
         registered: Zoo = entry_point.load()
     except Exception as error:  # the code of another package
-        raise UsageError(f"zoo {name} of {entry_point.value}: {_describe(error)}") from error
+        raise UsageError(f"zoo {name} of {entry_point.value}: {describe_error(error)}") from error
     return registered
 
 
@@ -114,9 +114,10 @@ def _list_or_explain(name: str) -> ZooListing:
     except UsageError as error:
         return ZooListing(name, version, problem=str(error))
     except Exception as error:  # the package's own code: its compiled part may not fit this torch
-        return ZooListing(name, version, problem=f"cannot be listed: {_describe(error)}")
+        return ZooListing(name, version, problem=f"cannot be listed: {describe_error(error)}")
     return ZooListing(name, version, models)
 
 
-def _describe(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
+    """Return an error of a package's own code in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

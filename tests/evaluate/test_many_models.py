@@ -42,11 +42,10 @@ def test_a_model_that_cannot_be_evaluated_does_not_end_the_others(
     parts: list[tuple[str, str]] = []
     evaluate_all(
         [
-            EvaluationRequest(directory=path, solutions=folder, measured=False)
+            EvaluationRequest(directory=path, solutions=folder, measured=False, timeout_s=300)
             for path in (broken, good)
         ],
         memory_bytes=None,
-        timeout_s=300,
         on_done=lambda request, evaluation, text: evaluations.append(evaluation),
         on_failure=failures.append,
         on_progress=lambda request, part: parts.append((request.directory.name, part)),

@@ -133,16 +133,16 @@ def failure_cause(answer: Answer) -> FailureCause | None:
 
 def describe_problem_error(error: ProblemError, stage: str) -> FailureAnswer:
     """Return the answer for a problem that cannot be loaded, run or captured."""
-    is_missing = isinstance(error, MissingError)
+    missing = error.missing if isinstance(error, MissingError) else None
     cause = FailureCause.DISK_FULL if comes_from_full_disk(error) else None
     return FailureAnswer(
         status="failed" if isinstance(error, CaptureError) else "error",
         reason=f"{error.reason}; {error.hint}" if error.hint else error.reason,
         source_line=error.line,
         stage=stage,
-        cause=FailureCause.MISSING if is_missing else cause,
-        missing=error.missing if isinstance(error, MissingError) else None,
-        hint=error.hint if is_missing else None,
+        cause=cause if missing is None else FailureCause.MISSING,
+        missing=missing,
+        hint=None if missing is None else error.hint,
     )
 
 
