@@ -154,11 +154,6 @@ def suggest_names(name: str, known_names: Collection[str]) -> str:
     similar = containing or difflib.get_close_matches(fragment, by_lower, cutoff=0.7)
     if similar:
         return f"is it {' or '.join(by_lower[lower] for lower in similar[:3])}?"
-    return list_known_names(known_names)
-
-
-def list_known_names(known_names: Collection[str]) -> str:
-    """Return the hint that lists the known names, or the first of them."""
     return f"there are {join_first([*known_names], MAX_LISTED_NAMES) or 'none'}"
 
 

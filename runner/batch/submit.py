@@ -48,7 +48,7 @@ from runner.problems import (
     describe_origin,
     identify_problem,
     select_problems,
-    write_choices,
+    write_choice,
     write_target_problems,
 )
 from runner.quantities import join_first, pluralize, size
@@ -119,9 +119,10 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
     selected = _select_problems(root, settings)
     choices = choose_variants(selected, settings.set, settings.dtype)
     if settings.fit is None:
-        problems = write_choices(choices, settings.output)
+        written = [write_choice(choice, settings.output) for choice in choices]
     else:
-        problems = _fit_choices(choices, settings, say)
+        written = _fit_choices(choices, settings, say)
+    problems = list({problem.path: problem for problem in written}.values())
     store = DirectoryStore(settings.output)
     options = run_options(settings)
     shared_store = open_store(settings) if is_dry_run else claim_store(settings)
@@ -179,13 +180,13 @@ def _fit_choices(
         return run_locally("estimate", problem.path, problem.label, settings)
 
     say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
-    problems = {}
+    problems = []
     for choice in choices:
         fit = fit_choice(choice, limit, forecast)
-        problems[fit.problem.path] = fit.problem
+        problems.append(fit.problem)
         if fit.note is not None:
             say(fit.note)
-    return list(problems.values())
+    return problems
 
 
 def _work_directory(settings: Settings, run_id: str) -> Path | None:

@@ -57,7 +57,6 @@ from runner.problems.variants import (
     problem_constants,
     read_variant,
     write_choice,
-    write_choices,
     write_one_variant,
 )
 
@@ -113,7 +112,6 @@ __all__ = [
     "summarize_problem",
     "to_plain_containers",
     "write_choice",
-    "write_choices",
     "write_one_variant",
     "write_problem_file",
     "write_target_problems",

@@ -8,7 +8,7 @@ for half precision. The last line says, for programs, what the file is a variant
 import ast
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,17 +186,6 @@ def choose_variants(
     ]
     chosen = itertools.product(problems, combinations, dtypes or (None,))
     return [VariantChoice(problem, texts, dtype) for problem, texts, dtype in chosen]
-
-
-def write_choices(choices: Iterable[VariantChoice], output: Path) -> list[Problem]:
-    """Write the variants' files into an output directory; return the problems, each once.
-
-    Raises:
-        UsageError: one of the problems is a variant itself.
-        StoreError: a file cannot be written.
-    """
-    problems = [write_choice(choice, output) for choice in choices]
-    return list({problem.path: problem for problem in problems}.values())
 
 
 def write_one_variant(

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from runner.statuses import Status
 from runner.store.manifest_row import Row
 from runner.store.result import Document
-from runner.store.row_files import row_texts
+from runner.store.row_files import Rows
 
 MANIFEST_FILE = "manifest.json"
 
@@ -75,7 +75,8 @@ class Manifest(Document):
         head = self.model_dump_json(indent=1, exclude_none=True, exclude={"rows"})
         yield head.removesuffix("\n}") + ',\n "rows": ['
         between = "\n"
-        for text in row_texts(self.rows):
+        texts = self.rows.texts() if isinstance(self.rows, Rows) else map(Row.text, self.rows)
+        for text in texts:
             yield between + text
             between = ",\n"
         yield "\n ]\n}\n" if self.rows else "]\n}\n"

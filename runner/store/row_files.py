@@ -131,8 +131,3 @@ class Rows(Sequence[Row]):
     def _read_text(self, span: RowSpan) -> str:
         offset, length = span
         return os.pread(self._descriptor, length, offset).decode()
-
-
-def row_texts(rows: Sequence[Row]) -> Iterator[str]:
-    """Return an iterator over each row's text as it is in a manifest."""
-    return rows.texts() if isinstance(rows, Rows) else (row.text() for row in rows)

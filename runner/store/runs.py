@@ -191,8 +191,9 @@ class RunStore:
                 blob = self.objects.get(key)
                 expected = blob.version if blob else None
                 committed = _parse_result(run_id, result.label, blob) if blob else None
-                if committed is None or _supersedes(result, committed.result):
-                    _wait()
+                is_pass = committed is not None and committed.result.status == "passed"
+                if committed is None or (result.status == "passed" and not is_pass):
+                    _wait()  # Then replace it: a pass replaces what did not pass.
                     continue
                 return Publication(committed, differences(result, committed.result))
             blob = Blob(data, version)
@@ -282,11 +283,6 @@ def _parse_result(run_id: str, label: str, blob: Blob) -> CommittedResult | None
         return None
     prefix = key_layout.files_prefix(run_id, result)
     return CommittedResult(result, blob.data.decode(), blob.version, prefix)
-
-
-def _supersedes(ours: ProblemResult, theirs: ProblemResult) -> bool:
-    """Return whether our result replaces another writer's: a pass replaces what did not pass."""
-    return ours.status == "passed" != theirs.status
 
 
 def differences(ours: ProblemResult, theirs: ProblemResult) -> tuple[str, ...]:

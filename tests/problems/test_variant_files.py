@@ -16,7 +16,6 @@ from runner.problems import (
     load_problem,
     read_variant,
     write_choice,
-    write_choices,
 )
 
 SOURCE = """\
@@ -139,7 +138,7 @@ def values(**lists: list[str]) -> Mapping[str, list[str]]:
 
 def test_each_problem_comes_with_each_combination_once(problem: Problem, tmp_path: Path) -> None:
     choices = choose_variants([problem], values(batch_size=["1", "8", "1"]), ["fp32", "bf16"])
-    names = {p.name for p in write_choices(choices, tmp_path / "out")}
+    names = {p.name for p in (write_choice(c, tmp_path / "out") for c in choices)}
     assert names == {f"net+{d}+batch_size={n}" for d in ("fp32", "bf16") for n in (1, 8)}
 
 
@@ -148,7 +147,7 @@ def test_a_constant_that_only_some_problems_have_is_told_by_the_others(
 ) -> None:
     other = written(tmp_path, "other", PACKAGE)
     choices = choose_variants([problem, other], values(batch_size=["1"]), [])
-    record = read_variant(write_choices(choices, tmp_path / "out")[1].path)
+    record = read_variant(write_choice(choices[1], tmp_path / "out").path)
     assert record is not None
     assert record.refusal == "no constant batch_size; the file has no named literal"
     with pytest.raises(UsageError, match="--set batch: none of the 2 problems has it"):

@@ -20,7 +20,7 @@ from runner.report.catalogue import Catalogue, collect_workloads
 from runner.report.measurements import read_measurements, with_measurements
 from runner.report.page.comparison import comparison_data
 from runner.report.page.problem_data import failure_data, folder_data, problem_data
-from runner.report.page.run_data import Times, search_data, subject_data, times_of, workloads_data
+from runner.report.page.run_data import Times, search_words, subject_data, times_of, workloads_data
 from runner.report.page.solutions import read_evaluations, solutions_data, summarize_solutions
 from runner.report.subject import Subject
 from runner.store.directory import write_atomically
@@ -97,7 +97,7 @@ def _render(subject: Subject, earlier: Sequence[Subject], catalogue: Catalogue, 
     solved = summarize_solutions(evaluations, subject, catalogue, times)
     blocks: dict[str, Any] = {
         "run": subject_data(subject, catalogue) | {"solved": solved},
-        "search": search_data(subject),
+        "search": [search_words(problem) for problem in subject.problems],
         "workloads": workloads_data(catalogue, subject),
     }
     if evaluations:
@@ -108,7 +108,10 @@ def _render(subject: Subject, earlier: Sequence[Subject], catalogue: Catalogue, 
     packed = [_block(name, _pack(value)) for name, value in blocks.items()]
     if not folder:
         packed += [_block(name, data) for name, data in _problem_blocks(subject, times)]
-    packed += [_block(f"library-{name}", _pack_text(_library(name))) for name in LIBRARIES]
+    packed += [
+        _block(f"library-{name}", _pack_text(_read_asset(f"vendor/{name}.min.js")))
+        for name in LIBRARIES
+    ]
     parts = {
         "folder": html.escape(folder),
         "title": html.escape(f"{subject.title} - kdrun"),
@@ -142,10 +145,6 @@ def _problem_blocks(subject: Subject, times: Times) -> Iterator[tuple[str, str]]
         if problem.row.status != "passed":
             yield f"failure-{number}", _pack(failure_data(problem, subject))
     yield "shared", _pack(list(shared))
-
-
-def _library(name: str) -> str:
-    return _read_asset(f"vendor/{name}.min.js")
 
 
 def _read_asset(name: str) -> str:

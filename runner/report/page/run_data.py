@@ -38,11 +38,6 @@ def subject_data(subject: Subject, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
-def search_data(subject: Subject) -> list[str]:
-    """Return each problem's words beyond its row: operations, files and shapes of its tree."""
-    return [_words(problem) for problem in subject.problems]
-
-
 def times_of(catalogue: Catalogue) -> dict[str, dict[str, Timing]]:
     """Return the measured time of each kernel, by problem and path."""
     times: dict[str, dict[str, Timing]] = {}
@@ -139,7 +134,8 @@ def _end_time(problem: ReportProblem) -> str | None:
     return (problem.result.started + timedelta(seconds=problem.result.total_s)).isoformat()
 
 
-def _words(problem: ReportProblem) -> str:
+def search_words(problem: ReportProblem) -> str:
+    """Return a problem's words beyond its row: operations, files and shapes of its tree."""
     if problem.tree is None:
         return ""
     words: dict[str, None] = {}
