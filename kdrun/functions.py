@@ -14,7 +14,8 @@ from kdrun.stored_values import require_safetensors, store_values
 from runner.batch import local_execution
 from runner.config import Settings, load_settings
 from runner.errors import DecompositionError, UsageError
-from runner.problems import find_problem, write_problem_file
+from runner.problems.package_model import find_problem
+from runner.problems.problem import write_problem_file
 from runner.problems.variants import FOLDER
 from runner.tree.document import TREE_FILE
 

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from runner.problems import (
-    DataRoot,
     Problem,
     check_outputs,
     load_problem,
     read_problem,
     seed,
     select_problems,
-    summarize_problem,
 )
+from runner.problems.problem import summarize_problem
+from runner.problems.selection import DataRoot
 
 ROOT = Path(__file__).parents[1] / "data/samples"
 SAMPLES = select_problems(DataRoot(ROOT, "samples"))

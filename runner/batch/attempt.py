@@ -32,7 +32,8 @@ from runner.batch.child.task import Task, TaskTarget
 from runner.batch.decomposer import rounds
 from runner.batch.machine import GIB
 from runner.errors import KdrunError, StoreError, comes_from_full_disk, unwritable_error
-from runner.problems import find_mistake, read_variant
+from runner.problems import read_variant
+from runner.problems.problem import find_mistake
 from runner.quantities import size
 from runner.statuses import Status
 from runner.store.directory import commit, put_in_place

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.batch.child.answer import Answer, EstimateAnswer
-from runner.problems import Problem, VariantChoice, problem_constants, write_choice
+from runner.problems import Problem
 from runner.problems.constants import Constant
+from runner.problems.variants import VariantChoice, problem_constants, write_choice
 from runner.quantities import size
 
 PROCESS_BYTES = 512 << 20

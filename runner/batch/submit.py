@@ -39,18 +39,10 @@ from runner.batch.stored_results import (
 )
 from runner.config import Settings
 from runner.errors import UsageError, require_package
-from runner.problems import (
-    DataRoot,
-    Problem,
-    VariantChoice,
-    choose_variants,
-    data_root,
-    describe_origin,
-    identify_problem,
-    select_problems,
-    write_choice,
-    write_target_problems,
-)
+from runner.problems import Problem, data_root, identify_problem, select_problems
+from runner.problems.package_model import write_target_problems
+from runner.problems.selection import DataRoot, describe_origin
+from runner.problems.variants import VariantChoice, choose_variants, write_choice
 from runner.quantities import join_first, pluralize, size
 from runner.store.directory import DirectoryStore
 from runner.store.manifest import Manifest

@@ -38,7 +38,8 @@ def prompt(problem: str, output: Path | None, form: str, config: Path | None, **
     from runner.batch.decomposer.decomposer_process import verify_flags
     from runner.batch.submit import run_locally, run_options
     from runner.errors import ProblemError
-    from runner.problems import find_problem, identify_problem
+    from runner.problems import identify_problem
+    from runner.problems.package_model import find_problem
     from runner.prompts import render_brief
 
     settings = settings_from(flags, config)

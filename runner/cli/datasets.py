@@ -26,7 +26,8 @@ def data() -> None:
 def data_list(config: Path | None, as_json: bool, **flags: Any) -> int:
     """List the problems of each level, with an idea of each in a line."""
     from runner.cli import problem_lists
-    from runner.problems import data_root, select_problems, summarize_problem
+    from runner.problems import data_root, select_problems
+    from runner.problems.problem import summarize_problem
 
     settings = settings_from(flags, config)
     root = data_root(settings.data)
@@ -57,7 +58,9 @@ def data_show(problem: str, config: Path | None, as_json: bool, **flags: Any) ->
     They are literals with a name: at the top of the file, or in get_inputs() and get_init_inputs().
     """
     from runner.cli import problem_lists
-    from runner.problems import data_root, problem_constants, read_problem, select_problem
+    from runner.problems import data_root, read_problem
+    from runner.problems.selection import select_problem
+    from runner.problems.variants import problem_constants
 
     settings = settings_from(flags, config)
     found = read_problem(select_problem(problem, data_root(settings.data)).path)
@@ -87,7 +90,8 @@ def fetch(source: str | None, destination: Path | None) -> int:
     They go to data/kernelbench/, with this project's gpt_oss. Exit code 1 where the source lacks
     some.
     """
-    from runner.problems import KERNELBENCH, fetch_dataset
+    from runner.problems.dataset import fetch_dataset
+    from runner.problems.selection import KERNELBENCH
 
     report = fetch_dataset(source, destination or KERNELBENCH)
     click.echo(f"{report.destination}: {report.written} written, {report.kept} there already")
@@ -107,7 +111,8 @@ def check(config: Path | None, **flags: Any) -> int:
 
     It is looked for where `kdrun data list` finds it.
     """
-    from runner.problems import check_dataset, data_root
+    from runner.problems import data_root
+    from runner.problems.dataset import check_dataset
 
     settings = settings_from(flags, config)
     root = data_root(settings.data)

@@ -127,7 +127,9 @@ def decompose(
     start_child_server(problem)
     from runner.batch import local_execution
     from runner.cli import run_tables
-    from runner.problems import find_path, find_problem, write_one_variant
+    from runner.problems.package_model import find_problem
+    from runner.problems.problem import find_path
+    from runner.problems.variants import write_one_variant
 
     settings = settings_from(flags, config)
     file, reference = find_problem(problem, init, inputs, settings.data, settings.output)

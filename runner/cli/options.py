@@ -186,7 +186,7 @@ def start_child_server(problem: str | None = None) -> None:
     It is not started for a problem file with a mistake in its text: reporting that needs no torch.
     """
     from runner.batch.child.child_process import start_fork_server
-    from runner.problems import find_mistake, find_path
+    from runner.problems.problem import find_mistake, find_path
 
     file = find_path(problem) if problem is not None else None
     if file is None or not file.is_file() or find_mistake(file) is None:

@@ -6,7 +6,8 @@ from itertools import groupby
 
 from rich.console import Console
 
-from runner.problems import NamedLiterals, Problem
+from runner.problems import Problem
+from runner.problems.constants import NamedLiterals
 from runner.report.tables import new_table
 
 

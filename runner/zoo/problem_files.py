@@ -12,7 +12,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runner.errors import UsageError, suggest_names
-from runner.problems import FOLDER, problem_text, write_problem_file
+from runner.problems.package_model import problem_text
+from runner.problems.problem import write_problem_file
+from runner.problems.variants import FOLDER
 from runner.untrusted_files import read_file
 from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 from runner.zoo.registry import describe_error, list_zoo, open_zoo

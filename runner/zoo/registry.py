@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.errors import UsageError, suggest_names
-from runner.problems import is_importable, package_identity
+from runner.problems import package_identity
+from runner.problems.packages import is_importable
 from runner.zoo.recipe import Zoo, ZooModel
 
 ENTRY_POINTS = "kdrun.zoos"

@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from runner.problems import InputExpression, parse_inputs
+from runner.problems import InputExpression
+from runner.problems.input_language import parse_inputs
 from runner.zoo.recipe import ModelRecipe, Refusal, ZooModel
 from runner.zoo.transformers_inputs import INPUTS, REFUSALS
 

@@ -9,13 +9,8 @@ from runner.batch.batch_fit import PROCESS_BYTES, MemoryLimit, fit_choice
 from runner.batch.child.answer import Answer
 from runner.batch.child.problem_work import estimate
 from runner.batch.child.task import Task
-from runner.problems import (
-    Problem,
-    VariantChoice,
-    identify_problem,
-    read_variant,
-    write_choice,
-)
+from runner.problems import Problem, identify_problem, read_variant
+from runner.problems.variants import VariantChoice, write_choice
 from runner.store.result import RunOptions
 
 MIB = 1 << 20

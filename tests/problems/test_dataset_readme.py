@@ -5,15 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.problems import (
-    KERNELBENCH,
-    DataRoot,
-    load_problem,
-    read_problem,
-    select_problems,
-    summarize_problem,
-)
+from runner.problems import load_problem, read_problem, select_problems
 from runner.problems.dataset import COMMIT
+from runner.problems.problem import summarize_problem
+from runner.problems.selection import KERNELBENCH, DataRoot
 
 CHECKOUT = Path(__file__).parents[2]
 TEXT = (CHECKOUT / "data/DATASET_README.md").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import DatasetError
-from runner.problems import check_dataset, dataset, fetch_dataset
-from runner.problems.dataset import OWN_PROBLEM, read_manifest
+from runner.problems import dataset
+from runner.problems.dataset import OWN_PROBLEM, check_dataset, fetch_dataset, read_manifest
 
 ROOT = Path(__file__).parents[2]
 FILES = {

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import ProblemError
-from runner.problems import find_mistake, read_problem, summarize_problem
+from runner.problems import read_problem
+from runner.problems.problem import find_mistake, summarize_problem
 
 Write = Callable[..., Path]
 

@@ -6,15 +6,10 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from runner.problems import (
-    KERNELBENCH,
-    DataRoot,
-    Problem,
-    check_dataset,
-    load_problem,
-    select_problems,
-    summarize_problem,
-)
+from runner.problems import Problem, load_problem, select_problems
+from runner.problems.dataset import check_dataset
+from runner.problems.problem import summarize_problem
+from runner.problems.selection import KERNELBENCH, DataRoot
 
 ROOT = Path(__file__).parents[2] / KERNELBENCH
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import UsageError
-from runner.problems import DataRoot, data_root, describe_origin, find_labels, select_problems
-from runner.problems.selection import select_problem
+from runner.problems import data_root, find_labels, select_problems
+from runner.problems.selection import DataRoot, describe_origin, select_problem
 
 NAMES = {
     "level1": ["1_Matmul", "2_Relu", "10_Softmax"],

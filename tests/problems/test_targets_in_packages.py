@@ -13,15 +13,17 @@ from runner.problems import (
     author_error,
     check_inputs,
     imported_packages,
-    is_target,
     load_problem,
     package_identity,
     read_problem,
+)
+from runner.problems.package_model import (
+    problem_text,
     resolve_problem_file,
     suggest_init,
     write_target_problems,
 )
-from runner.problems.package_model import problem_text
+from runner.problems.package_targets import is_target
 
 CONFIG = '{"config": {"zoo.config:NetConfig": {"width": 4}}}'
 

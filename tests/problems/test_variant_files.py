@@ -7,16 +7,8 @@ import pytest
 import torch
 
 from runner.errors import UsageError
-from runner.problems import (
-    Problem,
-    VariantChoice,
-    choose_variants,
-    find_labels,
-    identify_problem,
-    load_problem,
-    read_variant,
-    write_choice,
-)
+from runner.problems import Problem, find_labels, identify_problem, load_problem, read_variant
+from runner.problems.variants import VariantChoice, choose_variants, write_choice
 
 SOURCE = """\
 import torch.nn as nn

@@ -12,7 +12,7 @@ from runner.batch import local_execution
 from runner.batch.child.child_process import close_fork_server
 from runner.cli import cli
 from runner.config import Settings
-from runner.problems import write_one_variant
+from runner.problems.variants import write_one_variant
 from runner.report.catalogue import collect_workloads, source_of
 from runner.report.export import export
 from runner.report.subject import Subject, find_subject

@@ -16,7 +16,8 @@ from kernelbench_harness import Verdict, judge, problems, refusals
 
 from runner.cli import cli
 from runner.emit import decompose
-from runner.problems import DataRoot, Problem, select_problems
+from runner.problems import Problem, select_problems
+from runner.problems.selection import DataRoot
 from runner.report.catalogue import collect_workloads
 from runner.report.export import export
 from runner.report.kernelbench import limits, precision, problem_text

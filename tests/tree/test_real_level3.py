@@ -13,7 +13,8 @@ from outlines import drawn
 from runner.graph.normalize import normalize
 from runner.graph.recognition.recognize import recognize
 from runner.graph.tracing.capture import capture
-from runner.problems import KERNELBENCH, DataRoot, select_problems
+from runner.problems import select_problems
+from runner.problems.selection import KERNELBENCH, DataRoot
 from runner.tree.interface import Program
 from runner.tree.naming import LONGEST_NAME
 from runner.tree.part import Part

@@ -48,13 +48,8 @@ from runner.errors import (
 from runner.graph.peak_memory import Estimate, estimate_graph
 from runner.graph.recognition.formula_search import rows_of_all_formulas
 from runner.graph.tracing.capture import WeightsShortageError
-from runner.problems import (
-    Problem,
-    is_out_of_memory,
-    read_problem,
-    read_variant,
-    suggest_init,
-)
+from runner.problems import Problem, is_out_of_memory, read_problem, read_variant
+from runner.problems.package_model import suggest_init
 from runner.prompts.brief import MOST_FINDINGS
 from runner.prompts.fact_collection import collect_facts
 from runner.statuses import Status
