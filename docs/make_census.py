@@ -26,13 +26,8 @@ import runner
 from runner.config import load_settings
 from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import collect_workloads
-from runner.report.census import (
-    Census,
-    CensusPart,
-    describe_curve,
-    read_census,
-    take_census,
-)
+from runner.report.census import Census, CensusPart, read_census, take_census
+from runner.report.census_text import describe_curve
 from runner.report.subject import open_subject
 from runner.statuses import STATUSES
 from runner.zoo import read_zoo_origin

@@ -269,7 +269,7 @@ def _show_census(
     parquet: Path | None,
     as_json: bool,
 ) -> int:
-    from runner.report import census as censuses
+    from runner.report.census_text import show_census
 
     earlier = None if against is None else _open_census(against, settings)
     census = _open_census(name, settings, earlier)
@@ -281,20 +281,20 @@ def _show_census(
     if as_json:
         click.echo(census.to_json(), nl=False)
     else:
-        censuses.show_census(census, first or DEFAULT_WORKLOADS, new_console())
+        show_census(census, first or DEFAULT_WORKLOADS, new_console())
     return 0
 
 
 def _open_census(name: str, settings: Any, earlier: Any = None) -> Any:
     """Return the census in a JSON file, or that of a run or directory."""
     from runner.report import catalogue as catalogues
-    from runner.report import census as censuses
+    from runner.report.census import read_census, take_census
     from runner.report.subject import open_subject
 
     if Path(name).is_file():
-        return censuses.read_census(Path(name))
+        return read_census(Path(name))
     with open_subject(name, settings) as subject:
-        return censuses.take_census(catalogues.collect_workloads(subject), subject, earlier)
+        return take_census(catalogues.collect_workloads(subject), subject, earlier)
 
 
 def _measure_workloads(

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from runner.quantities import flops, pluralize, size
 from runner.report.catalogue import Point
-from runner.report.census.counts import Census, CensusPart
+from runner.report.census import Census, CensusPart
 from runner.report.tables import new_table
 
 
