@@ -12,9 +12,8 @@ from types import FrameType
 import click
 
 from runner import __version__
-from runner.cli.agents import prompt
 from runner.cli.datasets import data
-from runner.cli.decomposition import decompose, submit, verify
+from runner.cli.decomposition import decompose, prompt, submit, verify
 from runner.cli.evaluation import evaluate
 from runner.cli.help import Group, examples
 from runner.cli.machine import doctor
