@@ -12,7 +12,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import StringIO
@@ -29,7 +29,7 @@ from runner.batch.child.task import Task
 from runner.batch.cluster import connect
 from runner.batch.driver import Driver
 from runner.batch.plan import PlanItem
-from runner.batch.run import Run
+from runner.batch.run import Run, Watcher
 from runner.batch.submit import prepare
 from runner.cli import run_tables
 from runner.config import Settings
@@ -47,19 +47,13 @@ SAMPLE = Path(__file__).parents[1] / "data/samples/level1/leaky_relu.py"
 MIB = 1 << 20
 
 
-class Stopwatch:
+class Stopwatch(Watcher):
     """A watcher that notes when each result came, and how large this process was then."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.bare: list[float] = []
         self.bytes: list[int] = []
-
-    def on_message(self, text: str) -> None:
-        """Nothing to time."""
-
-    def on_stages(self, what: Sequence[tuple[str, str]]) -> None:
-        """Nothing to time."""
 
     def on_retry(self, label: str, repeat: Repeat) -> None:
         raise SystemExit(f"{label}: {repeat.cause}: {repeat.said}")
@@ -93,7 +87,7 @@ def run(place: Path, workers: int) -> Stopwatch:
     settings = Settings(
         data=place / "data", output=place / f"output{workers}", workers=workers, run_id="bench"
     )
-    submission = prepare(settings)
+    submission = prepare(settings, print)
     watch = Stopwatch()
     with connect(settings) as cluster:
         Driver(submission.run, submission.items, cluster, watch).drive()

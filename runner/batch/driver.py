@@ -65,15 +65,8 @@ class Driver:
     """For each problem that waits at Ray and fits on no node: the time when that was first seen."""
 
     def __post_init__(self) -> None:
-        self.manifest_writer = ManifestWriter(
-            self.run.run_id,
-            self.run.arguments,
-            self.run.data,
-            self.run.store,
-            self.run.shared_store,
-            self.cluster,
-            [item.label for item in self.items],
-        )
+        labels = [item.label for item in self.items]
+        self.manifest_writer = ManifestWriter(self.run, self.cluster, labels)
 
     def drive(self) -> Manifest:
         """Run all pending problems and return the manifest, interrupted or finished.

@@ -10,18 +10,17 @@ import os
 import platform
 import socket
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from runner import __version__
 from runner.batch.cluster import Cluster
-from runner.store.directory import DirectoryStore
+from runner.batch.run import Run
 from runner.store.manifest import Manifest, RunState
 from runner.store.manifest_row import Row
 from runner.store.row_files import Rows
-from runner.store.runs import RunStore
 
 SAVING_SHARE = 0.05
 """Share of the time that may be spent on saving."""
@@ -31,11 +30,7 @@ SAVING_SHARE = 0.05
 class ManifestWriter:
     """The rows of one run, and the writer of its manifest."""
 
-    run_id: str
-    arguments: Mapping[str, Any]
-    data: str
-    store: DirectoryStore
-    shared_store: RunStore | None
+    run: Run
     cluster: Cluster
     labels: Sequence[str]
     """Labels of all problems of the run, in the order of the manifest's rows."""
@@ -51,7 +46,7 @@ class ManifestWriter:
     _has_unsaved_rows: bool = False
 
     def __post_init__(self) -> None:
-        self.rows = Rows(self.store.run_directory(self.run_id), self.labels)
+        self.rows = Rows(self.run.store.run_directory(self.run.run_id), self.labels)
 
     def add(self, row: Row) -> None:
         """Add the row of a problem that has ended.
@@ -83,13 +78,13 @@ class ManifestWriter:
                 self._other_manifest = other_manifest.model_copy(update={"rows": []})
             return self._build_manifest(state)
 
-        if self.shared_store is None:
+        if self.run.shared_store is None:
             manifest = merge_with(None)
         else:
-            manifest, self._stored_version = self.shared_store.update_manifest(
-                self.run_id, merge_with, self._stored_version
+            manifest, self._stored_version = self.run.shared_store.update_manifest(
+                self.run.run_id, merge_with, self._stored_version
             )
-        self.store.write_manifest(manifest)
+        self.run.store.write_manifest(manifest)
         ended_s = time.monotonic()
         self._due_s = ended_s + (ended_s - started_s) * (1 / SAVING_SHARE - 1)
         self._has_unsaved_rows = False
@@ -105,9 +100,9 @@ class ManifestWriter:
             other_cluster = self._other_manifest.cluster
         # Without validation, which would read every row from disk.
         return Manifest.model_construct(
-            run_id=self.run_id,
+            run_id=self.run.run_id,
             state=state,
-            arguments=dict(self.arguments),
+            arguments=self.run.arguments,
             versions={
                 "kdrun": __version__,
                 "python": platform.python_version(),
@@ -116,7 +111,7 @@ class ManifestWriter:
             cluster=asdict(cluster) if cluster.nodes else other_cluster or asdict(cluster),
             driver_host=socket.gethostname(),
             driver_pid=os.getpid(),
-            data=self.data,
+            data=self.run.data,
             started=started,
             updated=now,
             finished=None if state == "running" else now,

@@ -259,7 +259,7 @@ def run_locally(
         return run_without_commit(kind, task, Path(folder, "log")).answer
 
 
-def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> Manifest:
+def submit(submission: Submission, say: MessagePrinter) -> Manifest:
     """Upload earlier local results, drive the run over Ray, and return its written manifest.
 
     Raises:
@@ -269,7 +269,7 @@ def submit(submission: Submission, settings: Settings, say: MessagePrinter) -> M
         KeyboardInterrupt: a signal came before the driver had started.
     """
     submission = _send_local_results(submission, say)
-    run, items = submission.run, submission.items
+    run, items, settings = submission.run, submission.items, submission.run.settings
     folder = run.store.run_directory(run.run_id)
     with ExitStack() as stack:
         if submission.pending_items:
@@ -308,10 +308,10 @@ def _send_local_results(submission: Submission, say: MessagePrinter) -> Submissi
     return replace(submission, items=send_results(run.shared_store, run.run_id, run.store, items))
 
 
-def preview(submission: Submission, settings: Settings, say: MessagePrinter) -> list[Preview]:
+def preview(submission: Submission, say: MessagePrinter) -> list[Preview]:
     """Capture each pending problem on this machine and return the plan with memory needs."""
     say(str(submission))
-    max_bytes = usable_bytes(settings.memory)
+    max_bytes = usable_bytes(submission.run.settings.memory)
     return [_preview(submission.run, item, max_bytes) for item in submission.items]
 
 

@@ -61,9 +61,9 @@ def submit(
     settings = settings_from(flags, config)
     submission = batch.prepare(settings, batch.print_to_stderr, is_dry_run=dry_run)
     if dry_run:
-        _show_plan(batch.preview(submission, settings, batch.print_to_stderr), as_json)
+        _show_plan(batch.preview(submission, batch.print_to_stderr), as_json)
         return 0
-    manifest = batch.submit(submission, settings, batch.print_to_stderr)
+    manifest = batch.submit(submission, batch.print_to_stderr)
     from runner.cli import run_tables
 
     if settings.log_format == "text":

@@ -10,11 +10,14 @@ import pytest
 from runner.batch import manifest_writer
 from runner.batch.cluster import no_cluster
 from runner.batch.manifest_writer import ManifestWriter
+from runner.batch.run import Run
 from runner.batch.run_lock import hold_run_lock
+from runner.config import Settings
 from runner.errors import StoreError, UsageError
 from runner.store.directory import DirectoryStore
 from runner.store.manifest_row import Row
 from runner.store.objects import Address
+from runner.store.result import RunOptions
 from runner.store.runs import RunStore
 
 
@@ -25,7 +28,7 @@ def row(n: int) -> Row:
 @pytest.fixture
 def keeper(tmp_path: Path) -> ManifestWriter:
     labels = [f"level1/{n}" for n in range(10)]
-    return ManifestWriter("one", {}, "", DirectoryStore(tmp_path), None, no_cluster(), labels)
+    return keeper_of(labels, tmp_path)
 
 
 @pytest.fixture
@@ -33,12 +36,13 @@ def shared(tmp_path: Path) -> RunStore:
     return RunStore(Address(uri=str(tmp_path / "store")))
 
 
-def keeper_of(labels: list[str], folder: Path, shared: RunStore) -> ManifestWriter:
-    return ManifestWriter("one", {}, "", DirectoryStore(folder), shared, no_cluster(), labels)
+def keeper_of(labels: list[str], folder: Path, shared: RunStore | None = None) -> ManifestWriter:
+    run = Run("one", DirectoryStore(folder), RunOptions(), "", {}, Settings(), shared)
+    return ManifestWriter(run, no_cluster(), labels)
 
 
 def saved(keeper: ManifestWriter) -> list[str]:
-    return [row.problem for row in keeper.store.manifest("one").rows]
+    return [row.problem for row in keeper.run.store.manifest("one").rows]
 
 
 def test_what_ended_is_written_at_once_and_in_the_order_of_the_plan(keeper: ManifestWriter) -> None:
@@ -85,7 +89,7 @@ def test_two_drivers_of_one_run_say_each_other_s_rows_and_those_outside_of_their
         manifest = keeper.save("finished")
         assert [each.problem for each in manifest.rows] == ["0", "1", "2"]
         assert (manifest.selected, manifest.counts) == (3, {"error": 3})
-        assert shared.manifest("one") == keeper.store.manifest("one")
+        assert shared.manifest("one") == keeper.run.store.manifest("one")
     assert (one.ended_count, two.ended_count) == (2, 1)
 
 

@@ -15,12 +15,14 @@ from documents import COPIED, FILES, LARGE, Make, manifest, row, save
 
 from runner.batch.cluster import no_cluster
 from runner.batch.manifest_writer import ManifestWriter
+from runner.batch.run import Run
+from runner.config import Settings
 from runner.errors import StoreError
 from runner.store import key_layout
 from runner.store.directory import DirectoryStore
 from runner.store.objects import Conflict
 from runner.store.pull import PullOutcome, pull
-from runner.store.result import hash_files
+from runner.store.result import RunOptions, hash_files
 from runner.store.runs import TRIES, RunStore
 
 
@@ -280,7 +282,8 @@ def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore, tmp_path
 
     def drive(mine: list[str]) -> None:
         here = DirectoryStore(tmp_path / mine[0])
-        writer = ManifestWriter("one", {}, "", here, store, no_cluster(), labels)
+        run = Run("one", here, RunOptions(), "", {}, Settings(), store)
+        writer = ManifestWriter(run, no_cluster(), labels)
         start.wait()
         for label in mine:
             writer.add(row(label))
