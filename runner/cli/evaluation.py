@@ -1,5 +1,6 @@
 """Defines `kdrun evaluate`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,18 +114,10 @@ def evaluate(
     from runner.batch.machine import cores
     from runner.evaluate.requests import EvaluationRequest
     from runner.evaluate.runs import evaluate_all
-    from runner.evaluate.solutions import find_solutions, list_strangers
     from runner.evaluate.table import show_evaluation
 
     if solver is not None:
         _run_solver(subject, solver, solutions, top, operation, settings)
-    trees = {p.directory.resolve(): p.tree for p in subject.decompositions if p.tree is not None}
-    strangers = list_strangers([*trees.values()], solutions)
-    if len(strangers) > _MOST_STRANGERS:
-        count = f"{len(strangers)} files are named as no component of {name}"
-        strangers = [f"{solutions}: {count}: they may be for other models"]
-    for sentence in strangers:
-        click.echo(f"but mind: {sentence}", err=True)
     names = [name.removesuffix(".py") for name in only]
     requests = [
         EvaluationRequest(
@@ -136,18 +129,8 @@ def evaluate(
             threads=cores(),
             timeout_s=settings.timeout,
         )
-        for directory, tree in trees.items()
-        if find_solutions(tree, solutions, names)
+        for directory in _find_directories(subject, name, solutions, names)
     ]
-    if not requests:
-        found = {s.name for tree in trees.values() for s in find_solutions(tree, solutions)}
-        if found:
-            some = ", ".join(sorted(found)[:_MOST_STRANGERS])
-            raise UsageError(f"--only {names[0]}: no such solution", hint=f"there is {some}")
-        raise UsageError(
-            f"{solutions}: no solution for {name}",
-            hint="name a file as a component: `kdrun show DIR --all` lists them",
-        )
     for request in requests:
         if no_speed and _has_speeds(request.directory):
             path = request.directory / EVALUATION_FILE
@@ -155,7 +138,7 @@ def evaluate(
     evaluations = []
     console = new_console()
 
-    def on_done(request: Any, evaluation: Any, text: str | None) -> None:
+    def on_done(evaluation: Any, text: str | None) -> None:
         evaluations.append(evaluation)
         if not as_json:
             show_evaluation(evaluation, console)
@@ -187,6 +170,35 @@ def evaluate(
         lines = [item.model_dump_json(indent=1, exclude_none=True) for item in evaluations]
         click.echo(lines[0] if len(lines) == 1 else f"[{','.join(lines)}]")
     return 0 if not failures and all(item.is_all_right for item in evaluations) else 1
+
+
+def _find_directories(subject: Any, name: str, solutions: Path, names: Sequence[str]) -> list[Path]:
+    """Return the decompositions that solutions are for; name the solutions that are for none.
+
+    Raises:
+        UsageError: there is no solution for any of them.
+    """
+    from runner.errors import UsageError
+    from runner.evaluate.solutions import find_solutions, list_strangers
+
+    trees = {problem.directory.resolve(): problem.tree for problem in subject.decompositions}
+    strangers = list_strangers([*trees.values()], solutions)
+    if len(strangers) > _MOST_STRANGERS:
+        count = f"{len(strangers)} files are named as no component of {name}"
+        strangers = [f"{solutions}: {count}: they may be for other models"]
+    for sentence in strangers:
+        click.echo(f"but mind: {sentence}", err=True)
+    directories = [path for path, tree in trees.items() if find_solutions(tree, solutions, names)]
+    if directories:
+        return directories
+    existing = {s.name for tree in trees.values() for s in find_solutions(tree, solutions)}
+    if existing:
+        first = ", ".join(sorted(existing)[:_MOST_STRANGERS])
+        raise UsageError(f"--only {names[0]}: no such solution", hint=f"there is {first}")
+    raise UsageError(
+        f"{solutions}: no solution for {name}",
+        hint="name a file as a component: `kdrun show DIR --all` lists them",
+    )
 
 
 def _has_speeds(directory: Path) -> bool:

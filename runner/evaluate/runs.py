@@ -23,7 +23,7 @@ def evaluate_all(
     requests: Sequence[EvaluationRequest],
     *,
     memory_bytes: int | None,
-    on_done: Callable[[EvaluationRequest, Evaluation, str | None], None],
+    on_done: Callable[[Evaluation, str | None], None],
     on_failure: Callable[[KdrunError], None],
     on_progress: Callable[[EvaluationRequest, str], None],
 ) -> None:
@@ -45,7 +45,7 @@ def evaluate_all(
                     continue
                 if answer.evaluation is not None:
                     answer.evaluation.write(request.directory)
-                    on_done(request, answer.evaluation, answer.text)
+                    on_done(answer.evaluation, answer.text)
         finally:
             close_fork_server()
 

@@ -46,7 +46,7 @@ def test_a_model_that_cannot_be_evaluated_does_not_end_the_others(
             for path in (broken, good)
         ],
         memory_bytes=None,
-        on_done=lambda request, evaluation, text: evaluations.append(evaluation),
+        on_done=lambda evaluation, text: evaluations.append(evaluation),
         on_failure=failures.append,
         on_progress=lambda request, part: parts.append((request.directory.name, part)),
     )
