@@ -133,7 +133,7 @@ def simulated(problems: int) -> bool:
         ]
         watch = Stopwatch()
         with connect(settings) as cluster, _pretending():
-            about = Run("bench", store, RunOptions(), "", {}, settings)
+            about = Run("bench", store, RunOptions(), "", settings)
             manifest = Driver(about, items, cluster, watch).drive()
             run_tables.print_run(manifest, store.root, Console(file=StringIO()))
         watch.bytes.append(_resident_bytes())

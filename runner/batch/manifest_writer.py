@@ -102,7 +102,7 @@ class ManifestWriter:
         return Manifest.model_construct(
             run_id=self.run.run_id,
             state=state,
-            arguments=self.run.arguments,
+            arguments=self.run.settings.model_dump(mode="json"),
             versions={
                 "kdrun": __version__,
                 "python": platform.python_version(),

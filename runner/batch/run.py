@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from runner.batch.child.task import Task, TaskTarget
 from runner.batch.plan import PlanItem
@@ -38,13 +37,9 @@ class Run:
     store: DirectoryStore
     options: RunOptions
     data: str
-    arguments: dict[str, Any]
-    """The settings as the manifest records them."""
     settings: Settings
     shared_store: RunStore | None = None
     """Store to which results are uploaded; None if they stay in the output directory."""
-    is_remote: bool = False
-    """Whether workers may not see our files, so that each task carries its problem file."""
     work_directory: Path | None = None
     """Directory in which workers build what they upload; None for the output directory."""
 
@@ -58,7 +53,8 @@ class Run:
         directory = self.work_store.directory(item.label)
         return Task(
             problem=item.problem.path,
-            source=_read_bytes(item.problem.path) if self.is_remote else None,
+            # Workers elsewhere may not see our files.
+            source=_read_bytes(item.problem.path) if self.settings.address is not None else None,
             label=item.label,
             directory=directory.absolute(),
             scratch=(directory.parent / f".{directory.name}.{self.run_id}").absolute(),

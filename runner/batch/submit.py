@@ -136,10 +136,8 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
         store=store,
         options=options,
         data=str(root.path),
-        arguments=settings.model_dump(mode="json"),
         settings=settings,
         shared_store=shared_store,
-        is_remote=settings.address is not None,
         work_directory=_work_directory(settings, run_id),
     )
     origin = " and ".join(settings.zoo) if settings.zoo else describe_origin(root, selected)

@@ -37,7 +37,7 @@ def shared(tmp_path: Path) -> RunStore:
 
 
 def keeper_of(labels: list[str], folder: Path, shared: RunStore | None = None) -> ManifestWriter:
-    run = Run("one", DirectoryStore(folder), RunOptions(), "", {}, Settings(), shared)
+    run = Run("one", DirectoryStore(folder), RunOptions(), "", Settings(), shared)
     return ManifestWriter(run, no_cluster(), labels)
 
 

@@ -33,7 +33,7 @@ def test_a_function_in_a_package_is_a_problem_of_the_run(zoo: Path) -> None:
     problem = submission.items[1].problem
     assert problem.path == zoo.parent / "results/problems/small.py"
     assert read_problem(problem.path) == problem
-    assert submission.run.arguments["problem"] == chosen
+    assert submission.run.settings.problem == chosen
 
 
 def test_another_source_of_the_package_is_another_problem(zoo: Path) -> None:

@@ -282,7 +282,7 @@ def test_two_drivers_of_one_run_keep_each_other_s_rows(store: RunStore, tmp_path
 
     def drive(mine: list[str]) -> None:
         here = DirectoryStore(tmp_path / mine[0])
-        run = Run("one", here, RunOptions(), "", {}, Settings(), store)
+        run = Run("one", here, RunOptions(), "", Settings(), store)
         writer = ManifestWriter(run, no_cluster(), labels)
         start.wait()
         for label in mine:
