@@ -6,6 +6,7 @@ All functions are pure: they read, write and start nothing.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from runner import __version__
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import ProblemResult, RunOptions
@@ -43,7 +44,6 @@ def plan(
     earlier_results: Mapping[str, ProblemResult],
     find_damage: Callable[[str, ProblemResult], str | None],
     options: RunOptions,
-    version: str,
     *,
     resume: bool = True,
     only_failed: bool = False,
@@ -68,7 +68,7 @@ def plan(
             )
         problems_by_label[name] = problem
         result = earlier_results.get(name)
-        reason = _reason_to_run(problem, result, find_damage, options, version)
+        reason = _reason_to_run(problem, result, find_damage, options)
         if only_failed:
             if result is not None and result.status != "passed":
                 items.append(PlanItem(problem, None, reason or "failed before"))
@@ -89,7 +89,6 @@ def _reason_to_run(
     result: ProblemResult | None,
     find_damage: Callable[[str, ProblemResult], str | None],
     options: RunOptions,
-    version: str,
 ) -> str | None:
     """Return the reason why an earlier result is not valid, or None if it is."""
     if result is None:
@@ -98,7 +97,7 @@ def _reason_to_run(
         return f"{result.status} before"
     if result.source_sha256 != problem.sha256:
         return "its source changed"
-    if result.kdrun_version != version:
+    if result.kdrun_version != __version__:
         return f"made by kdrun {result.kdrun_version}"
     if not options.accept(result.options):
         return "other options"

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from runner import __version__
 from runner.batch.plan import PlanItem, plan
 from runner.config import Settings
 from runner.errors import StoreError, UsageError
@@ -97,7 +96,6 @@ def plan_with_store(
         {name: stored_result.result for name, stored_result in stored_results.items()},
         lambda name, _: damages.get(name),
         options,
-        __version__,
         resume=resume,
         only_failed=only_failed,
     )
@@ -202,7 +200,7 @@ def _use_local_result(item: PlanItem, output: DirectoryStore, options: RunOption
     if item.earlier_result is not None or local_result is None:
         return item
     earlier_results = {item.label: local_result}
-    (local_item,) = plan([item.problem], earlier_results, output.damage, options, __version__)
+    (local_item,) = plan([item.problem], earlier_results, output.damage, options)
     if local_item.earlier_result is None:
         return item
     return replace(

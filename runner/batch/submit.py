@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from runner import __version__
 from runner.batch.attempt import run_without_commit
 from runner.batch.batch_fit import MemoryLimit, fit_choice
 from runner.batch.child.answer import Answer, EstimateAnswer, FailureCause, failure_cause
@@ -122,7 +121,7 @@ def prepare(settings: Settings, say: MessagePrinter, *, is_dry_run: bool = False
     selection = {"resume": settings.resume, "only_failed": settings.only_failed}
     if shared_store is None:
         earlier_results = {p.label: result for p in problems if (result := store.result(p.label))}
-        items = plan(problems, earlier_results, store.damage, options, __version__, **selection)
+        items = plan(problems, earlier_results, store.damage, options, **selection)
         sources = {item.label: item.problem.sha256 for item in items}
         replaced = [n for n, r in earlier_results.items() if r.is_pass_of_another(sources.get(n))]
         if replaced:

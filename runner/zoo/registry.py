@@ -13,14 +13,6 @@ from runner.zoo.recipe import Zoo, ZooModel
 ENTRY_POINTS = "kdrun.zoos"
 """Group of entry points under which another package registers an object with a zoo's functions."""
 
-_OWN_ZOOS = {
-    "diffusers": "runner.zoo.diffusers_zoo",
-    "timm": "runner.zoo.timm_zoo",
-    "torchvision": "runner.zoo.torchvision_zoo",
-    "transformers": "runner.zoo.transformers_zoo",
-}
-
-
 _SHARED_MODULES = {
     "diffusers": ("diffusers.models", "transformers.modeling_utils"),
     "timm": ("timm",),
@@ -32,7 +24,9 @@ _SHARED_MODULES = {
         "transformers.generation",
     ),
 }
-"""Modules that almost every model of a package imports, which takes about a second."""
+"""Packages that kdrun has a zoo of, each with the modules that almost all of its models import.
+
+Importing these takes about a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +77,10 @@ def open_zoo(name: str) -> Zoo:
     names = _find_names()
     if name not in names:
         raise UsageError(f"there is no zoo {name!r}", hint=suggest_names(name, names))
-    if name in _OWN_ZOOS:
+    if name in _SHARED_MODULES:
         if not is_importable(name):
             raise UsageError(f"{name} is not installed", hint="pip install 'kdrun[zoo]'")
-        zoo: Zoo = importlib.import_module(_OWN_ZOOS[name])
+        zoo: Zoo = importlib.import_module(f"runner.zoo.{name}_zoo")
         return zoo
     (entry_point,) = importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
     try:
@@ -97,7 +91,7 @@ def open_zoo(name: str) -> Zoo:
 
 
 def _find_version(name: str) -> str:
-    if name in _OWN_ZOOS:
+    if name in _SHARED_MODULES:
         return package_identity(name)
     (entry_point,) = importlib.metadata.entry_points(group=ENTRY_POINTS, name=name)
     return package_identity(entry_point.module.partition(".")[0])
@@ -105,7 +99,7 @@ def _find_version(name: str) -> str:
 
 def _find_names() -> list[str]:
     registered = {entry.name for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)}
-    return sorted(_OWN_ZOOS.keys() | registered)
+    return sorted(_SHARED_MODULES.keys() | registered)
 
 
 def _list_or_explain(name: str) -> ZooListing:

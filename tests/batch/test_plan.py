@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from runner import __version__
 from runner.batch.plan import PlanItem, plan
 from runner.errors import UsageError
 from runner.problems import Problem
 from runner.store.result import ProblemResult, RunOptions
 from tests.store.documents import FIGURES
 
-VERSION = "1.0"
 PROBLEM = Problem(Path("/data/level1/relu.py"), "relu", "level1", "abc")
 
 
@@ -25,7 +25,7 @@ def result(**changes: Any) -> ProblemResult:
         "bitwise_equal": True,
         "started": datetime.now(UTC),
         "source_sha256": "abc",
-        "kdrun_version": VERSION,
+        "kdrun_version": __version__,
         "torch_version": "2",
         "options": RunOptions(),
         "files": {"original.py": "abc"},
@@ -42,7 +42,7 @@ def planned(
 ) -> PlanItem:
     found = {"level1/relu": earlier} if earlier else {}
     chosen = options or RunOptions()
-    return plan([PROBLEM], found, lambda _, __: damage, chosen, VERSION, **flags)[0]
+    return plan([PROBLEM], found, lambda _, __: damage, chosen, **flags)[0]
 
 
 def test_what_has_no_result_is_run() -> None:
@@ -104,4 +104,4 @@ def test_only_failed_with_nothing_failed_says_so(earlier: ProblemResult | None) 
 def test_two_problems_of_one_place_are_refused() -> None:
     twin = Problem(Path("/other/level1/relu.py"), "relu", "level1", "def")
     with pytest.raises(UsageError, match="would both be level1/relu"):
-        plan([PROBLEM, twin], {}, lambda _, __: None, RunOptions(), VERSION)
+        plan([PROBLEM, twin], {}, lambda _, __: None, RunOptions())
