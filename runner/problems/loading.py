@@ -20,7 +20,7 @@ from runner.errors import ProblemError
 from runner.problems.author_errors import LONGEST_MESSAGE, author_code, shorten_message
 from runner.problems.nested_values import to_plain_containers
 from runner.problems.packages import SiblingSkippingFinder
-from runner.problems.problem import Problem, parse_problem
+from runner.problems.problem import Problem, check_format
 from runner.untrusted_files import read_file
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def check_outputs(problem: Problem, outputs: object) -> list[torch.Tensor]:
 
 def _run_file(problem: Problem) -> ModuleType:
     source = _unchanged_source(problem)
-    parse_problem(problem.path, source)
+    check_format(problem.path, source)
     name = _module_name(problem)
     module = ModuleType(name)
     module.__file__ = str(problem.path)

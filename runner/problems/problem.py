@@ -70,7 +70,7 @@ def read_problem(path: Path) -> Problem:
     calls all three without a check.
     """
     source = _read_bytes(path)
-    parse_problem(path, source)
+    check_format(path, source)
     return _problem(path, source)
 
 
@@ -113,8 +113,8 @@ def find_path(text: str) -> Path | None:
         raise
 
 
-def parse_problem(path: Path, source: bytes) -> ast.Module:
-    """Return the syntax tree of a file in KernelBench format; ProblemError if it is another."""
+def check_format(path: Path, source: bytes) -> None:
+    """Raise ProblemError if a file is not in KernelBench format."""
     tree = _parse_source(path, source)
     if not tree.body:
         reason = "the file has comments and no code" if source.strip() else "the file is empty"
@@ -123,7 +123,6 @@ def parse_problem(path: Path, source: bytes) -> ast.Module:
     for name in REQUIRED:
         if name not in names and not _may_hide_names(tree):
             raise ProblemError(path, f"no {_definition_text(name)}", hint=_missing_hint(name, tree))
-    return tree
 
 
 def summarize_problem(problem: Problem) -> str:

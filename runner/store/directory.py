@@ -46,11 +46,9 @@ class DirectoryStore:
         """Return the first file that is missing or differs from its sha256, or None."""
         return first_mismatch(self.directory(label), result.files)
 
-    def write_manifest(self, manifest: Manifest) -> Path:
+    def write_manifest(self, manifest: Manifest) -> None:
         """Replace the run's manifest atomically: a reader sees the old one or the new one."""
-        path = self.run_directory(manifest.run_id) / MANIFEST_FILE
-        write_pieces(path, manifest.pieces())
-        return path
+        write_pieces(self.run_directory(manifest.run_id) / MANIFEST_FILE, manifest.pieces())
 
     def manifest(self, run_id: str) -> Manifest:
         """Read a run's manifest.

@@ -61,9 +61,9 @@ def test_a_slow_write_is_not_followed_by_another_at_once(
     clock = SimpleNamespace(now=100.0)
     clock.monotonic = lambda: clock.now
 
-    def slowly(*arguments: Any) -> Path:
+    def slowly(*arguments: Any) -> None:
         clock.now += 0.05
-        return write(*arguments)
+        write(*arguments)
 
     monkeypatch.setattr(manifest_writer, "time", clock)
     monkeypatch.setattr(DirectoryStore, "write_manifest", slowly)

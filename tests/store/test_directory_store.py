@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from runner.errors import StoreError, unwritable_error
 from runner.store.directory import DirectoryStore, put_in_place, write_atomically
-from runner.store.manifest import Manifest
+from runner.store.manifest import MANIFEST_FILE, Manifest
 from runner.store.manifest_row import Row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,7 +55,8 @@ def test_a_run_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) ->
 @pytest.mark.parametrize("text", ["", "{}", "[1", '{"run_id": 3}'])
 def test_a_manifest_that_cannot_be_read_is_a_store_error(tmp_path: Path, text: str) -> None:
     store = DirectoryStore(tmp_path)
-    store.write_manifest(manifest()).write_text(text)
+    store.write_manifest(manifest())
+    (store.run_directory("one") / MANIFEST_FILE).write_text(text)
     with pytest.raises(StoreError, match="not a readable manifest"):
         store.manifest("one")
 
