@@ -47,7 +47,7 @@ def test_a_relative_path_becomes_absolute(write: Write, monkeypatch: pytest.Monk
 def test_reading_needs_no_torch(write: Write) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from runner.problems import read_problem, summarize_problem\n"
+        "from runner.problems.problem import read_problem, summarize_problem\n"
         f"print(summarize_problem(read_problem(Path({str(write())!r}))))\n"
         "sys.exit('torch' in sys.modules)"
     )
