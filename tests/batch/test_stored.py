@@ -185,7 +185,7 @@ def test_what_changed_or_is_asked_for_again_is_run(
     assert over(store, tmp_path, stored, resume=False).reason == "asked for again"
     assert over(store, tmp_path, stored, trials=5).reason == "other options"
     assert over(store, tmp_path, replace(stored, sha256="other")).reason == "its source changed"
-    monkeypatch.setattr("runner.batch.stored_results.__version__", "99.0.0")
+    monkeypatch.setattr("runner.batch.plan.__version__", "99.0.0")
     assert over(store, tmp_path, stored).reason == f"made by kdrun {__version__}"
 
 
