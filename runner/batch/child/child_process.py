@@ -244,9 +244,10 @@ def _child_environment(request: Request) -> dict[str, str]:
     TMPDIR is the child's directory, whose size is watched and which is removed afterwards. Ray sets
     CUDA_VISIBLE_DEVICES for each task, after the fork server was started.
     """
-    device_names = [name for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ]
-    own_variables = {"TMPDIR": str(request.directory.absolute())}
-    return own_variables | {name: os.environ[name] for name in device_names}
+    variables = {"TMPDIR": str(request.directory.absolute())}
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        variables["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+    return variables
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
