@@ -6,7 +6,7 @@ them are compared.
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runner.report.catalogue import Catalogue, Timing
@@ -145,20 +145,17 @@ def _compare_trees(a: ReportProblem | None, b: ReportProblem | None) -> dict[str
         return None
     return {
         "source": difference.a.source_sha256 != difference.b.source_sha256,
-        "levels": [
-            [level, count, difference.b.instances[level]]
-            for level, count in difference.a.instances.items()
-            if count != difference.b.instances[level]
-        ],
-        "files": [
-            [level, count, difference.b.files[level]]
-            for level, count in difference.a.files.items()
-            if count != difference.b.files[level]
-        ],
+        "levels": _list_changes(difference.a.instances, difference.b.instances),
+        "files": _list_changes(difference.a.files, difference.b.files),
         "kernels": [[c.kernel, c.a, c.b] for c in difference.changes[:MOST_CHANGES]],
         "more": max(0, len(difference.changes) - MOST_CHANGES),
         "rewritten": list(difference.respelled),
     }
+
+
+def _list_changes(before: Mapping[str, int], after: Mapping[str, int]) -> list[list[str | int]]:
+    """Return [level, before, after] for each level whose count changed."""
+    return [[level, n, after[level]] for level, n in before.items() if n != after[level]]
 
 
 def _compare_times(first: Catalogue, second: Catalogue) -> list[dict[str, Any]] | None:
