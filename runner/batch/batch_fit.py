@@ -57,18 +57,13 @@ class _Candidate:
     """Whether it scales first dimensions only."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A problem that fits, or is known not to, and what was done about it."""
-
-    problem: Problem
-    note: str | None
-    """The constant that was chosen and what it was, or why there is none; None if the problem fits
-    as it is."""
-
-
-def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) -> Fit:
+def fit_choice(
+    choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster
+) -> tuple[Problem, str | None]:
     """Return the problem with the largest batch, at most its own, that needs at most the memory.
+
+    The second value says which constant was chosen and what it was, or why there is none; it is
+    None if the problem fits as it is.
 
     A problem that cannot be captured is returned as it is: it says why when it is run. One that has
     no batch, or does not fit with a batch of 1, becomes a variant that says so when it is run.
@@ -80,7 +75,7 @@ def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) 
     problem = write_choice(choice, limit.output)
     own = search.probe_problem(problem, 0)
     if own is None or own.expected_bytes <= limit.memory_bytes:
-        return Fit(problem, None)
+        return problem, None
     candidate = search.find_batch(own)
     if candidate is None:
         reason = f"needs {size(own.expected_bytes)}, and no constant of the file scales its batch"
@@ -94,12 +89,11 @@ def fit_choice(choice: VariantChoice, limit: MemoryLimit, forecast: Forecaster) 
                 f"{'; larger ones fail' if failures else ''})"
             )
             fitted = search.with_value(constant, probe.value)
-            return Fit(
-                write_choice(fitted, limit.output, fit=limit.text, fitted=constant.name), note
-            )
+            variant = write_choice(fitted, limit.output, fit=limit.text, fitted=constant.name)
+            return variant, note
         reason = f"needs more than {limit.text} even with {constant.name} = 1"
     refused = write_choice(choice, limit.output, fit=limit.text, refusal=reason)
-    return Fit(refused, f"{problem.label}: {reason}")
+    return refused, f"{problem.label}: {reason}"
 
 
 class _Search:

@@ -171,10 +171,10 @@ def _fit_choices(
     say(f"looking for batches of {pluralize(len(choices), 'problem')} that fit into {text}")
     problems = []
     for choice in choices:
-        fit = fit_choice(choice, limit, forecast)
-        problems.append(fit.problem)
-        if fit.note is not None:
-            say(fit.note)
+        problem, note = fit_choice(choice, limit, forecast)
+        problems.append(problem)
+        if note is not None:
+            say(note)
     return problems
 
 

@@ -61,8 +61,7 @@ def fitted(
     path.write_text(SOURCE.format(**{"more": "", "result": "self.fc(x)"} | source))
     choice = VariantChoice(identify_problem(path), {}, dtype)
     limit = MemoryLimit(memory_mib * MIB, f"{memory_mib}MiB", folder / "out")
-    fit = fit_choice(choice, limit, forecast)
-    return fit.problem, fit.note
+    return fit_choice(choice, limit, forecast)
 
 
 CONSTANTS = "width = 1024\nbatch_size = 1024 * 256"
