@@ -3,7 +3,6 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,8 @@ from runner.quantities import pluralize
 from runner.report.tables import new_table
 from runner.statuses import STATUSES, Status
 from runner.store.manifest import Manifest
-from runner.store.manifest_row import Row
 from runner.store.pull import PullOutcome
-from runner.store.result import Decomposed as Decomposer
+from runner.store.result import Decomposed
 
 MAX_NAMED_PROBLEMS = 20
 """Largest number of passed problems that are listed one by one."""
@@ -81,36 +79,27 @@ def _counts_table(manifest: Manifest) -> Table:
         shown.add_column(status, justify="right", style=COLOURS[status])
     for name in ("total", "kernels", "seconds"):
         shown.add_column(name, justify="right")
-    levels: dict[str, _LevelTotals] = defaultdict(_LevelTotals)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    kernels: Counter[str] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
     for row in manifest.rows:  # the rows may be many and on disk: read each once
-        levels[row.source_level].add(row)
-    for name in sorted(levels, key=lambda n: (n == "custom", n)):
-        shown.add_row(name, *levels[name].cells(statuses))
+        counts[row.source_level][row.status] += 1
+        kernels[row.source_level] += row.figures.unique_kernels if row.figures else 0
+        seconds[row.source_level] += row.seconds
+    levels = sorted(counts, key=lambda level: (level == "custom", level))
+
+    def add_totals(name: str, summed_levels: Sequence[str]) -> None:
+        total = sum((counts[level] for level in summed_levels), Counter[str]())
+        cells = [str(total[status] or "·") for status in statuses]
+        kernel_count = sum(kernels[level] for level in summed_levels)
+        total_s = sum(seconds[level] for level in summed_levels)
+        shown.add_row(name, *cells, str(total.total()), str(kernel_count), f"{total_s:.0f}")
+
+    for level in levels:
+        add_totals(level, [level])
     if len(levels) > 1:
-        shown.add_row("all", *sum(levels.values(), _LevelTotals()).cells(statuses))
+        add_totals("all", levels)
     return shown
-
-
-@dataclass
-class _LevelTotals:
-    """Totals over the problems of one level."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    kernels: int = 0
-    seconds: float = 0.0
-
-    def add(self, row: Row) -> None:
-        self.counts[row.status] += 1
-        self.kernels += row.figures.unique_kernels if row.figures else 0
-        self.seconds += row.seconds
-
-    def __add__(self, other: "_LevelTotals") -> "_LevelTotals":
-        counts = self.counts + other.counts
-        return _LevelTotals(counts, self.kernels + other.kernels, self.seconds + other.seconds)
-
-    def cells(self, statuses: Sequence[str]) -> list[str]:
-        counts = [str(self.counts[status] or "·") for status in statuses]
-        return [*counts, str(self.counts.total()), str(self.kernels), f"{self.seconds:.0f}"]
 
 
 def _find_paths(
@@ -266,7 +255,7 @@ def _print_status(status: str, subject: str | Path, reason: str | None, console:
     console.print(text, soft_wrap=True)
 
 
-def _print_rounds(decomposer: Decomposer, console: Console) -> None:
+def _print_rounds(decomposer: Decomposed, console: Console) -> None:
     """Print the external decomposer's command, and the verdict of each round."""
     console.print(f"taken apart by {decomposer.command}", soft_wrap=True)
     for number, attempt in enumerate(decomposer.rounds, start=1):
