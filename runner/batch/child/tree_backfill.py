@@ -4,7 +4,6 @@ Each kernel file is a problem in itself. So its own captured graph gives the ope
 weights, the strides of inputs and outputs, and the FLOPs and bytes moved.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,8 @@ from runner.tree.interface import Program
 from runner.tree.kernel_description import describe_kernel
 from runner.tree.partition import partition
 
-
-@dataclass(frozen=True, slots=True)
-class _KernelFacts:
-    """Facts about one kernel file, from its captured graph."""
-
-    operation: str | None
-    workload: dict[str, Any]
-    """Fields `attributes`, `identity` and `family` of the kernel's workload."""
-    weights: dict[str, TensorSpec]
-    inputs: list[TensorSpec]
-    outputs: list[TensorSpec]
-    flops: int
-    bytes: int
+_KernelFacts = tuple[dict[str, Any], list[TensorSpec], list[TensorSpec]]
+"""Fields of a kernel file's nodes, from its captured graph; its inputs; its outputs."""
 
 
 def backfill_tree(directory: Path, mode: Mode) -> None:
@@ -54,22 +42,23 @@ def _capture_kernel(file: Path, mode: Mode) -> _KernelFacts | None:
     except (KdrunError, NotImplementedError):
         return None
     program = Program(graph, recognize(graph))
-    names = {kernel.operation for kernel in program.kernels}
-    workload = describe_kernel(program, partition(program, "level1", file.stem))
     boundary_values = [*(i.name for i in graph.inputs), *graph.states]
-    return _KernelFacts(
-        operation=names.pop() if len(names) == 1 else None,
-        workload=workload,
-        weights={
-            state.path: graph.values[name]
-            for name, state in graph.states.items()
-            if state.kind != "constant"
-        },
-        inputs=[graph.values[i.name] for i in graph.inputs],
-        outputs=[graph.values[name] for name in graph.output_names()],
-        flops=sum(flops(op, graph.values) for op in graph.operations),
-        bytes=moved_bytes(graph.operations, boundary_values, graph.output_names(), graph.values),
-    )
+    weights = {
+        state.path: graph.values[name]
+        for name, state in graph.states.items()
+        if state.kind != "constant"
+    }
+    operations = {kernel.operation for kernel in program.kernels}
+    fields = {
+        **describe_kernel(program, partition(program, "level1", file.stem)),
+        "operation": operations.pop() if len(operations) == 1 else None,
+        "flops": sum(flops(op, graph.values) for op in graph.operations),
+        "bytes": moved_bytes(graph.operations, boundary_values, graph.output_names(), graph.values),
+        "weight_shapes": {name: list(spec.shape) for name, spec in weights.items()},
+        "weight_dtypes": {name: spec.dtype for name, spec in weights.items()},
+    }
+    inputs = [graph.values[i.name] for i in graph.inputs]
+    return fields, inputs, [graph.values[name] for name in graph.output_names()]
 
 
 def _fill_node(
@@ -91,20 +80,15 @@ def _fill_node(
 
 
 def _kernel_fields(node: Node, facts: _KernelFacts) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "flops": facts.flops,
-        "bytes": facts.bytes,
-        "weight_shapes": {name: list(spec.shape) for name, spec in facts.weights.items()},
-        "weight_dtypes": {name: spec.dtype for name, spec in facts.weights.items()},
-        "attributes": facts.workload["attributes"],
-        "identity": facts.workload["identity"],
-        "family": facts.workload["family"],
-    }
+    fields, inputs, outputs = facts
+    operation = fields["operation"] or node.operation
+    fields = fields | {"operation": operation}
+    if operation:
+        fields["operations"] = [operation]
     for field, shapes, specs in (
-        ("input_strides", node.input_shapes, facts.inputs),
-        ("output_strides", node.output_shapes, facts.outputs),
+        ("input_strides", node.input_shapes, inputs),
+        ("output_strides", node.output_shapes, outputs),
     ):
         if len(shapes) == len(specs):
             fields[field] = {n: list(s.stride) for n, s in zip(shapes, specs, strict=True)}
-    operation = facts.operation or node.operation
-    return fields | ({"operation": operation, "operations": [operation]} if operation else {})
+    return fields
