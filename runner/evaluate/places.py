@@ -19,6 +19,7 @@ from torch import nn
 from runner.errors import DecompositionError
 from runner.tree.document import ROOT, Tree
 from runner.verify.gates.weights import plain_tensors, weights_of
+from runner.verify.layout import read_layout
 from runner.verify.loading_files import Files
 
 Weights = dict[str, torch.Tensor]
@@ -41,7 +42,11 @@ class Builder:
         self.directory, self.tree = directory, tree
         self._files = files
         self._modules: dict[str, ModuleType] = {}
-        self.steps = find_steps(directory)
+        self.steps = {
+            step.parent: directory / step.folder
+            for step in read_layout(directory).steps
+            if step.parent is not None
+        }
         """Maps a component's path to the folder of the step that refactors it."""
         self._ancestors = _list_ancestors(tree)
 
@@ -239,24 +244,6 @@ def watch_calls(
     finally:
         for handle in handles:
             handle.remove()
-
-
-def find_steps(directory: Path) -> dict[str, Path]:
-    """Return the step that refactors each component, by the component's path.
-
-    A step's original.py is the component's file, byte for byte.
-    """
-    components = {
-        path.read_bytes(): path.relative_to(directory).as_posix()
-        for path in directory.glob("level_*/*.py")
-    }
-    steps = {}
-    for step in sorted(directory.glob("steps/*")):
-        if (step / "original.py").is_file() and (step / "refactored.py").is_file():
-            component = components.get((step / "original.py").read_bytes())
-            if component is not None:
-                steps[component] = step
-    return steps
 
 
 def _list_ancestors(tree: Tree) -> dict[str, list[str]]:

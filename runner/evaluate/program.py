@@ -26,6 +26,7 @@ from runner.verify.guard.sandbox import system_paths
 from runner.verify.guard.shared_memory import Memory, MemoryFile, NoTensorError, NotToldError
 from runner.verify.guard.source_process import start_process
 from runner.verify.guard.wire_format import Channel, ConnectionLostError, decode, encode
+from runner.verify.guard.worker_client import to_one_line
 
 CALL_TIMEOUT_S = 60.0
 """Seconds that one answer may take."""
@@ -207,7 +208,7 @@ class ConfinedProgram:
             self._channel.send(message | {"tensors": descriptions}, files)
             answer, answer_files = self._channel.receive()
             if isinstance(answer, dict) and "error" in answer:
-                raise ProgramError(_to_one_line(str(answer["error"])))
+                raise ProgramError(to_one_line(answer["error"])[:_LONGEST_REASON])
             received = self._memory.read(answer["tensors"], answer_files)
             return decode(answer["content"], received.__getitem__)
         except NotToldError as error:
@@ -218,11 +219,6 @@ class ConfinedProgram:
             raise ProgramError("its process ended") from error
         except (NoTensorError, LookupError, TypeError, ValueError) as error:
             raise ProgramError("its process sent what cannot be read") from error
-
-
-def _to_one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 1]}…"
 
 
 def _read_schedule(process: int) -> tuple[float, float]:

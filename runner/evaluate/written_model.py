@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runner.emit.naming.value_names import camel_case
 from runner.evaluate.places import Builder, Place, get_arguments
 from runner.evaluate.renaming import global_names, rename_globals
 from runner.evaluate.solutions import CLASS, TEST_FUNCTIONS, Solution, cut_statements
@@ -159,13 +160,12 @@ def write_model(
         else:
             text, class_name = read_text(builder.directory / component), "Model"
         kind = "New" if component in chosen else "Part"
-        words = _words(stem)
-        camel_case = "".join(word[:1].upper() + word[1:] for word in words)
-        new_name = writer.choose(camel_case + kind)
+        words = "_".join(_words(stem))
+        new_name = writer.choose(camel_case(words) + kind)
         names = {class_name: new_name}
         if component in refactored and component not in chosen:
             names |= _list_children(text, classes)
-        mapping = writer.add_file(text, "_".join(words), names)
+        mapping = writer.add_file(text, words, names)
         classes[stem] = new_name
         if component in chosen and "convert_weights" in mapping:
             converters[component] = mapping["convert_weights"]

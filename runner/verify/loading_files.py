@@ -19,12 +19,12 @@ from torch import nn
 
 from runner.errors import KdrunError
 from runner.problems import LoadedProblem, Problem, is_out_of_memory, load_problem, read_problem
+from runner.problems.author_errors import shorten_message
 from runner.torch_internals import pop_modes, stack_depths
 from runner.untrusted_files import read_file
 from runner.verify.runtime.output_leaves import MissingValuesError
 
 CHILDREN = "children"
-_LONGEST_REASON = 300
 _NONE: Mapping[str, ModuleType] = MappingProxyType({})
 
 
@@ -48,7 +48,7 @@ def foreign_code(label: str, directory: Path) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         if is_out_of_memory(error):
-            raise MemoryError(_one_line(str(error))) from error
+            raise MemoryError(shorten_message(str(error))) from error
         description = _describe_error(error, directory)
         raise CannotJudge(
             description if description.startswith(f"{label}: ") else f"{label}: {description}"
@@ -218,7 +218,7 @@ def relative_path(path: Path, directory: Path) -> str:
 
 
 def _describe_error(error: BaseException, directory: Path) -> str:
-    message = _one_line(str(error))
+    message = shorten_message(str(error))
     if isinstance(error, KdrunError):
         return message.replace(f"{directory.resolve()}/", "")
     location = _innermost_line(error.__traceback__, directory)
@@ -233,11 +233,6 @@ def _innermost_line(trace: TracebackType | None, directory: Path) -> str:
         if path.is_absolute() and path.is_relative_to(directory.resolve()):
             return f" ({relative_path(path, directory)}:{frame.lineno})"
     return ""
-
-
-def _one_line(message: str) -> str:
-    text = " ".join(message.strip().split("\n\n")[0].split())
-    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
 
 
 def _with_file_name(code: CodeType, path: str) -> CodeType:
