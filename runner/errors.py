@@ -17,7 +17,7 @@ import difflib
 import errno
 import importlib.util
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from runner.quantities import join_first
@@ -125,10 +125,17 @@ def is_disk_full(error: OSError) -> bool:
 
 def comes_from_full_disk(error: BaseException) -> bool:
     """Return whether an error, or one that led to it, says that the disk is full."""
-    cause: BaseException | None = error
-    while cause is not None and not (isinstance(cause, OSError) and is_disk_full(cause)):
-        cause = cause.__cause__ or cause.__context__
-    return cause is not None
+    return any(isinstance(link, OSError) and is_disk_full(link) for link in error_chain(error))
+
+
+def error_chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, then the errors that led to it."""
+    visited: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in visited:
+        visited.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def denies_access(error: OSError) -> bool:

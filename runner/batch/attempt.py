@@ -131,7 +131,8 @@ def decompose(task: Task, log: Path) -> Attempt:
         is_empty = attempt.answer.status == "error" or (
             attempt.decomposer is not None and not (task.build_directory / TREE_FILE).exists()
         )
-        if task.keeps_passed and is_empty and _has_passed(task.directory):
+        earlier = ProblemResult.find(task.directory) if task.keeps_passed and is_empty else None
+        if earlier is not None and earlier.status == "passed":
             return attempt.model_copy(update={"result": _build_result(task, attempt, log)})
         return _commit(task, attempt, log)
 
@@ -161,13 +162,6 @@ def read_stage(task: Task) -> str | None:
 def remove_scratch(task: Task) -> None:
     """Remove an attempt's scratch directory."""
     shutil.rmtree(task.scratch, ignore_errors=True)
-
-
-def _has_passed(directory: Path) -> bool:
-    try:
-        return ProblemResult.from_directory(directory).status == "passed"
-    except StoreError:
-        return False
 
 
 def _commit(task: Task, attempt: Attempt, log: Path) -> Attempt:

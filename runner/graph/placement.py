@@ -23,6 +23,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
+from runner.errors import error_chain
 from runner.graph.ir import CPU, DEVICE, Operation, Symbol, TensorSpec
 from runner.graph.operations import kind
 from runner.graph.tracing.concrete_trace import restore_attributes
@@ -102,7 +103,7 @@ def note_placement(
         try:
             device_trace = _trace_on_device(built, build)
         except Exception as error:
-            if not _is_not_implemented(error):
+            if not any(isinstance(link, NotImplementedError) for link in error_chain(error)):
                 raise
             with disable_constant_folding():
                 device_trace = _trace_on_device(built, build)
@@ -117,13 +118,6 @@ def note_placement(
     if not _copy_device_values(traced.graph, device_trace.graph):
         traced.placement = "unknown"
         traced.notes.append("computes something else on a device than on the CPU")
-
-
-def _is_not_implemented(error: BaseException | None) -> bool:
-    """Return whether an error is, or was caused by, a NotImplementedError."""
-    while error is not None and not isinstance(error, NotImplementedError):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _trace_on_device(

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from runner.errors import KdrunError, MissingError, ProblemError
+from runner.errors import KdrunError, MissingError, ProblemError, error_chain
 from runner.problems.packages import path_within_package
 from runner.problems.problem import Problem
 
@@ -63,7 +63,7 @@ def author_error(problem: Problem, error: BaseException) -> ProblemError:
 
 def find_author_line(problem: Problem, error: BaseException) -> int | None:
     """Return the innermost line of the author's file that led to an error; None without one."""
-    for link in _error_chain(error):
+    for link in error_chain(error):
         if frame := _author_frame(problem.path, link.__traceback__):
             return frame[0]
     return None
@@ -75,7 +75,7 @@ def describe_author_error(problem: Problem, error: BaseException) -> str:
     `RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x3 and 5x7) (line 31, in forward)`.
     If a package that the file uses raised the error, the package's line follows.
     """
-    for link in _error_chain(error):
+    for link in error_chain(error):
         if frame := _author_frame(problem.path, link.__traceback__):
             if isinstance(link, ModuleNotFoundError) and link.name:
                 missing = _missing_module(problem, link)
@@ -145,16 +145,6 @@ def _import_error(
     if _package_frame(problem.path, error.__traceback__) is None:
         return MissingError(problem.path, reason, position, hint=hint, line=line)
     return ProblemError(problem.path, reason + position, hint=hint, line=line)
-
-
-def _error_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, then the errors that caused it."""
-    visited: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in visited:
-        visited.add(id(link))
-        yield link
-        link = link.__cause__ or link.__context__
 
 
 def _author_frame(path: Path, traceback: TracebackType | None) -> tuple[int, str] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from runner.batch import stored_results
 from runner.config import Settings
-from runner.errors import DecompositionError, StoreError, UsageError
+from runner.errors import DecompositionError, UsageError
 from runner.problems import natural_sort_key
 from runner.quantities import pluralize
 from runner.store.directory import RUNS, DirectoryStore, read_manifest
@@ -101,7 +101,7 @@ def find_subject(name: str, output: Path) -> Subject:
     path = Path(name)
     if path.is_dir():
         is_tree = (path / TREE_FILE).exists()
-        if is_tree or _read_result(path) is not None:  # An attempt may have made no tree.
+        if is_tree or ProblemResult.find(path) is not None:  # An attempt may have made no tree.
             problem = _describe_directory(path, read_any_version(path) if is_tree else None)
             return Subject(problem.label, path, None, (problem,), ())
         if (path / MANIFEST_FILE).exists():
@@ -174,7 +174,7 @@ def _read_problem(row: Row, manifest: Manifest, path: Path, root: Path) -> Repor
     if not result_file.is_file():
         missing = missing or f"no {RESULT_FILE} in it"
     later = result_file.is_file() and sha256_of(result_file) != row.result_sha256
-    return ReportProblem(row, directory, tree, _read_result(directory), missing, later)
+    return ReportProblem(row, directory, tree, ProblemResult.find(directory), missing, later)
 
 
 def _run_notes(manifest: Manifest, problems: tuple[ReportProblem, ...]) -> Iterator[str]:
@@ -209,16 +209,9 @@ def _read_tree(directory: Path) -> tuple[Tree | None, str | None]:
         return None, f"{directory}: {error.strerror}"
 
 
-def _read_result(directory: Path) -> ProblemResult | None:
-    try:
-        return ProblemResult.from_directory(directory)
-    except StoreError:
-        return None
-
-
 def _describe_directory(path: Path, tree: Tree | None, missing: str | None = None) -> ReportProblem:
     """Return the problem of a directory by the directory's name, with its result if it has one."""
-    name, result = path.resolve().name, _read_result(path)
+    name, result = path.resolve().name, ProblemResult.find(path)
     if result is not None:
         row = Row.from_result(result, attempts=0, result_sha256=None)
         row = row.model_copy(update={"problem": name})

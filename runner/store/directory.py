@@ -37,10 +37,7 @@ class DirectoryStore:
 
     def result(self, label: str) -> ProblemResult | None:
         """Return a problem's result, or None if it has none that can be read."""
-        try:
-            return ProblemResult.from_directory(self.directory(label))
-        except StoreError:
-            return None
+        return ProblemResult.find(self.directory(label))
 
     def damage(self, label: str, result: ProblemResult) -> str | None:
         """Return the first file that is missing or differs from its sha256, or None."""

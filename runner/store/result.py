@@ -1,6 +1,7 @@
 """Defines `result.json`: how one problem ended, and the sha256 of each file in its directory."""
 
 import hashlib
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -235,6 +236,13 @@ class ProblemResult(ResultSummary):
             return cls.model_validate_json(read_text(path))
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise StoreError(f"{path}: not a result", hint="run the problem again") from error
+
+    @classmethod
+    def find(cls, directory: Path) -> "ProblemResult | None":
+        """Return the result of a directory, or None if it has none that can be read."""
+        with suppress(StoreError):
+            return cls.from_directory(directory)
+        return None
 
 
 def sha256_of(path: Path) -> str:

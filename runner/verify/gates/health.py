@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from runner.quantities import pluralize
+from runner.quantities import join_first, pluralize
 from runner.verify.gates.compare import STEP, outputs_differ
 from runner.verify.gates.gradients import FORWARDS, find_weak_weights
 from runner.verify.gates.weights import has_overlap, move_values, weights_of
@@ -101,9 +101,8 @@ def numbers_among_inputs(inputs: Inputs) -> list[str]:
     numbers = [repr(leaf) for _, leaf in leaves(list(inputs)) if type(leaf) in (int, float)]
     if not numbers:
         return []
-    return [
-        f"get_inputs() gives numbers, and the files are for these alone: {_join_names(numbers)}"
-    ]
+    names = join_first(numbers, _MAX_NAMES)
+    return [f"get_inputs() gives numbers, and the files are for these alone: {names}"]
 
 
 def weights_without_effect(observation: ForwardObservation, model: nn.Module) -> list[str]:
@@ -115,7 +114,7 @@ def weights_without_effect(observation: ForwardObservation, model: nn.Module) ->
     if not unused_names:
         return []
     share = f"{len(unused_names)} of {pluralize(len(weights), 'weight')}"
-    return [f"{share} reach no output: {_join_names(unused_names)}"]
+    return [f"{share} reach no output: {join_first(unused_names, _MAX_NAMES)}"]
 
 
 def find_blind_spots(
@@ -185,7 +184,9 @@ def find_blind_spots(
         health.not_examined.append(effect)
     if blind_names:
         changed_weights = f"{len(blind_names)} of {pluralize(len(weights), 'weight')}"
-        health.notes.append(f"changing {changed_weights} {_TOO_SMALL}: {_join_names(blind_names)}")
+        health.notes.append(
+            f"changing {changed_weights} {_TOO_SMALL}: {join_first(blind_names, _MAX_NAMES)}"
+        )
     return health
 
 
@@ -244,8 +245,3 @@ def _writable_tensors(model: nn.Module, inputs: Inputs) -> Iterable[torch.Tensor
     yield from tensors(list(inputs))
     for module in model.modules():
         yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
-
-
-def _join_names(names: list[str]) -> str:
-    suffix = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + suffix
