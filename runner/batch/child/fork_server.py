@@ -150,7 +150,7 @@ def serve_request(request: dict[str, Any], wake_read: int) -> dict[str, Any]:
         "exit_code": code if code >= 0 else None,
         "signal": signal_name(-code) if code < 0 else None,
         "timed_out": timed_out,
-        "peak_memory_bytes": usage.ru_maxrss * 1024,
+        "peak_memory_bytes": usage.ru_maxrss * (1024 if sys.platform == "linux" else 1),
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "disk_full": is_full,
         "filled_bytes": filled_bytes,
@@ -186,7 +186,7 @@ def _run_child(request: dict[str, Any], output_write: int) -> None:
         os.environ.update(request["environment"])
         tempfile.tempdir = None  # Forget the folder cached before the fork; TMPDIR is new.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with contextlib.suppress(OSError):  # A container may forbid it.
+        with contextlib.suppress(OSError):  # This is not Linux, or a container that forbids it.
             # The kernel's OOM killer kills this process before one of Ray's.
             Path("/proc/self/oom_score_adj").write_text("1000")
         limit_memory(request["memory_bytes"])
@@ -219,9 +219,11 @@ def limit_memory(budget_bytes: int | None) -> None:
     if budget_bytes is None:
         resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
         return
-    lines = Path("/proc/self/status").read_text().splitlines()
-    fields = dict(line.split(":", 1) for line in lines)
-    used_bytes = int(fields["VmData"].split()[0]) * 1024
+    status = Path("/proc/self/status")
+    used_bytes = 0
+    if status.exists():
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        used_bytes = int(fields["VmData"].split()[0]) * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (used_bytes + budget_bytes, hard))
 
 
@@ -267,7 +269,8 @@ def _list_children() -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def signal_name(number: int) -> str:
