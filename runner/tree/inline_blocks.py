@@ -118,15 +118,38 @@ def _first_item_of_body(flow: KernelFlow, unit: list[int | Region]) -> int | Reg
 
     Returns None if there is not exactly one such item.
     """
-    kernels = [next(_kernels([item])) for item in unit]
-    depths = [len(caller_lines(flow, item)) for item in unit if isinstance(item, int)]
-    if not depths:
-        return None
-    line_numbers = [caller_lines(flow, k)[: min(depths)][-1] for k in kernels]
-    items_above = [
-        item for a, b, item in zip(line_numbers, line_numbers[1:], unit[1:], strict=False) if b < a
-    ]
+    items: Sequence[int | Region]
+    items, line_numbers = _items_of_function(flow, unit)
+    if not items:
+        kernels = [next(_kernels([item])) for item in unit]
+        depths = [len(caller_lines(flow, item)) for item in unit if isinstance(item, int)]
+        if not depths:
+            return None
+        items = unit
+        line_numbers = [caller_lines(flow, k)[: min(depths)][-1] for k in kernels]
+    pairs = zip(line_numbers, line_numbers[1:], items[1:], strict=False)
+    items_above = [item for a, b, item in pairs if b < a]
     return items_above[0] if len(items_above) == 1 else None
+
+
+def _items_of_function(
+    flow: KernelFlow, unit: Sequence[int | Region]
+) -> tuple[Sequence[int], list[int]]:
+    """Return the items that the function that is a loop's body runs itself, and their lines.
+
+    Both are empty if the body is no call of one function.
+    """
+    kernels = [item for item in unit if isinstance(item, int)]
+    depth = min((len(flow.program.scopes[k]) for k in kernels), default=0)
+    own_kernels = [k for k in kernels if len(flow.program.scopes[k]) == depth]
+    calls = {flow.functions(k)[:1] for k in own_kernels}
+    if len(calls) != 1 or calls == {()}:
+        return [], []
+    paths = [
+        [*(line for _, _, line in functions), line]
+        for functions, (_, line) in filter(None, flow.statement_paths(own_kernels))
+    ]
+    return own_kernels, [path[min(map(len, paths)) - 1] for path in paths]
 
 
 def _statement_key(flow: KernelFlow, item: int | Region) -> Hashable:
@@ -169,7 +192,8 @@ def _make_blocks(
 def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids: set[int]) -> bool:
     """Return whether the author's own module is the block, not the operations around its call.
 
-    Consecutive calls of modules make no block, unless each turn of a loop calls the same ones.
+    Consecutive calls of modules make no block, unless each turn of a loop calls the same ones. Such
+    a turn is the block too if it holds a contraction beside the call.
     """
     unit = units[0]
     calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused_ids]
@@ -177,6 +201,8 @@ def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids
     kernels_in_calls = sum(1 for call in calls for _ in call.kernels())
     is_single_call = len(calls) == 1 and kernels_in_calls >= _SHARE * sum(1 for _ in _kernels(unit))
     calls_same_modules = all(_module_paths(turn) == _module_paths(unit) for turn in units)
+    if is_single_call and calls_same_modules:
+        return not any(flow.contractions[k] for k in unit if isinstance(k, int))
     return is_single_call or (bool(calls) and not has_join and not calls_same_modules)
 
 

@@ -77,7 +77,8 @@ class Program:
             op for op in operations if not self.constants.issuperset(filter(None, op.outputs))
         ]
         working = [op for op in varying if kind(op) not in {"view", "creation"}]
-        core = [op for op in working if kind(op) != "copy"] or working or varying or operations
+        core = [op for op in working if kind(op) != "copy"] or working or varying
+        core = core or [op for op in operations if not op.view] or operations
         return shared_scopes(op.scopes for op in core)
 
     def spec(self, name: str) -> TensorSpec:

@@ -256,10 +256,27 @@ class LayerStructure:
                 groups.setdefault((inner.scope.callee, container), []).append(inner)
         for (cls, holder), calls in groups.items():
             is_chain = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
-            if is_chain and not _meet_in_concatenation(self.flow, calls):
+            if (
+                is_chain
+                and not _meet_in_concatenation(self.flow, calls)
+                and not self._is_one_block(calls, holder)
+            ):
                 fills_container = self._fill_container(calls, region)
                 builtin = calls[0].scope is not None and is_container(calls[0].scope)
                 yield CallChain("" if builtin else cls, calls, bool(holder), fills_container)
+
+    def _is_one_block(self, calls: list[Region], holder: str) -> bool:
+        """Return whether calls of a list are one block: a wrapper of attention, one of an MLP.
+
+        Wrappers with their own residual adds are one block if other such lists are beside theirs.
+        """
+        wrapped_classes = [_innermost_wrapped_class(call) for call in calls]
+        if not holder or not all(wrapped_classes) or len(set(wrapped_classes)) < len(calls):
+            return False
+        inside = {k for call in calls for k in call.kernels()}
+        return holder.rpartition(".")[0] in self.containers or not any(
+            is_residual(self.flow, k, inside) for call in calls for k in call.kernels()
+        )
 
     def _fill_container(self, calls: list[Region], region: Region) -> bool:
         """Return whether calls are all elements of their container that a region calls."""
@@ -334,6 +351,14 @@ def wrapped_class(region: Region) -> str:
     if largest is None or not _own_class(region) or _size(largest) <= MOSTLY * _size(region):
         return ""
     return _own_class(largest)
+
+
+def _innermost_wrapped_class(region: Region) -> str:
+    """Return the class that a call wraps through other wrappers; empty if it wraps none."""
+    wrapped_classes = ""
+    while cls := wrapped_class(region):
+        region, wrapped_classes = max(region.inner(), key=_size), cls
+    return wrapped_classes
 
 
 def wrapper_classes(root: Region) -> frozenset[str]:

@@ -89,6 +89,24 @@ def test_experts_that_all_run_are_combined_by_the_routers_weights(program: Progr
     assert names(program(forward, init=init))[-1] == "expert_combine"
 
 
+NOT_COMBINED = {
+    "the share of one expert": "(w * (i == 1)).sum(-1, keepdim=True) * x",
+    "a loss of balance": "((i == 1).float().mean(0) * w.mean(0)).sum()",
+    "scaled numbers": "0.1 * w.sum() + 0.2 * w.mean()",
+}
+
+
+@pytest.mark.parametrize("result", NOT_COMBINED.values(), ids=NOT_COMBINED)
+def test_a_routers_weights_that_weigh_no_rows_combine_no_experts(
+    program: Program, result: str
+) -> None:
+    forward = f"""\
+w, i = self.gate(x).softmax(-1).topk(2)
+return {result}
+"""
+    assert "expert_combine" not in names(program(forward, init="self.gate = nn.Linear(8, 4)"))
+
+
 COMBINED = {
     "einsum": "return torch.einsum('bec,be->bc', h, w)",
     "einsum, the weights first": "return torch.einsum('te,teh->th', w, h)",

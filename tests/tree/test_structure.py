@@ -565,3 +565,164 @@ def test_small_networks_beside_large_ones_of_the_same_blocks_are_layers_too(apar
     )
     _, root = apart(twins.replace("(self.encoder(x))", "(self.encoder(self.small(x)))"))
     assert [p.stem for p in root.children if p.level == "layer"] == ["small", "encoder", "decoder"]
+
+
+PARTS_OF_A_BLOCK = """
+class PreNorm(nn.Module):
+    def __init__(self, fn):
+        super().__init__()
+        self.norm, self.fn = nn.LayerNorm(8), fn
+
+    def forward(self, x):
+        return self.fn(self.norm(x))
+
+class Residual(nn.Module):
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, x):
+        return self.fn(x) + x
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.to_qkv, self.to_out = nn.Linear(8, 24, bias=False), nn.Linear(8, 8)
+
+    def forward(self, x):
+        q, k, v = self.to_qkv(x).chunk(3, -1)
+        return self.to_out(F.scaled_dot_product_attention(q, k, v))
+
+class FeedForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+
+    def forward(self, x):
+        return self.net(x)
+"""
+
+WRAPPERS = (
+    PARTS_OF_A_BLOCK
+    + """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleList([{attention}, {mlp}]) for _ in range(3)
+        )
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        for attn, ff in self.layers:
+            x = attn(x){plus}
+            x = ff(x){plus}
+        return self.head(x)
+
+def get_inputs(): return [torch.randn(2, 6, 8)]
+def get_init_inputs(): return []
+"""
+)
+
+
+@pytest.mark.parametrize(("call", "plus"), [("PreNorm({})", " + x"), ("Residual(PreNorm({}))", "")])
+def test_wrappers_of_an_attention_and_of_an_mlp_in_a_list_are_one_layer(
+    apart: Apart, call: str, plus: str
+) -> None:
+    attention, mlp = call.format("Attention()"), call.format("FeedForward()")
+    _, root = apart(WRAPPERS.format(attention=attention, mlp=mlp, plus=plus))
+    assert [part.stem for part in layers(root)] == ["layers_block"] * 3
+    kernels = [part.stem for part in layers(root)[0].kernels()]
+    assert kernels.count("add") == kernels.count("layer_norm") == 2
+
+
+CONSTANT_QUERIES = """
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.queries, self.memory = nn.Linear(8, 8), nn.Linear(8, 8)
+        self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+
+    def forward(self, x, position, memory):
+        q = self.queries(x + position)
+        x = x + F.scaled_dot_product_attention(q, q, x)
+        m = self.memory(memory)
+        x = x + F.scaled_dot_product_attention(x + position, m, m)
+        return x + self.mlp(x)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(5, 16)
+        self.layers = nn.ModuleList([Decoder() for _ in range(2)])
+
+    def forward(self, memory):
+        position, x = self.embed.weight.split(8, dim=1)
+        position = position.unsqueeze(0).expand(len(memory), -1, -1)
+        x = x.unsqueeze(0).expand(len(memory), -1, -1)
+        for layer in self.layers:
+            x = layer(x, position, memory)
+        return x
+
+def get_inputs(): return [torch.randn(2, 6, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_layer_keeps_the_kernels_that_read_views_of_weights_made_outside(apart: Apart) -> None:
+    _, root = apart(CONSTANT_QUERIES)
+    assert [part.stem for part in root.children] == ["decoder"] * 2
+
+
+DECODER_LOOP = """
+class Score(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.value = nn.Linear(8, 8), nn.Linear(8, 1)
+
+    def forward(self, h, memory):
+        scores = self.value(torch.tanh(self.query(h)[:, None] + memory)).squeeze(-1)
+        return (scores.softmax(-1)[:, None] @ memory).squeeze(1)
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.score, self.out = nn.GRUCell(16, 8), Score(), nn.Linear(16, 8)
+
+    def decode(self, x):
+        x = torch.cat([x, self.context], -1)
+        self.hidden = self.cell(x, self.hidden)
+        self.context = self.score(self.hidden, self.memory)
+        return self.out(torch.cat([self.hidden, self.context], -1))
+
+    def forward(self, memory):
+        self.memory = memory
+        self.hidden, self.context = memory.new_zeros(2, 8), memory.new_zeros(2, 8)
+        outputs = []
+        for x in memory.unbind(1):
+            outputs.append(self.decode(x))
+        return torch.stack(outputs, 1)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(8, 8), Decoder()
+
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+
+def get_inputs(): return [torch.randn(2, 6, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_turn_that_calls_one_module_among_others_begins_where_its_function_does(
+    apart: Apart,
+) -> None:
+    _, root = apart(DECODER_LOOP)
+    steps = [part for part in root.children if part.stem == "decoder_step"]
+    assert len(steps) == 6
+    for step in steps:
+        kernels = [part.stem for part in step.kernels()]
+        assert kernels[0] == "cat"
+        assert kernels[-1] == "linear"

@@ -1,7 +1,9 @@
 """Joins the kernels of mixture-of-experts layers: expert products and sums of experts' results."""
 
+from itertools import permutations
+
 from runner.graph.ir import Operation, references
-from runner.graph.recognition.formula_guards import CHOICES, comes_from
+from runner.graph.recognition.formula_guards import CHOICES, comes_from, weights_rows
 from runner.graph.recognition.grouping import Grouping
 
 _LOOKUPS = {"index", "index_select", "embedding", "gather"}
@@ -116,8 +118,15 @@ def _summands(grouping: Grouping, group: int) -> tuple[list[int], list[int]]:
 
 def _is_weighted_by_router(grouping: Grouping, group: int) -> bool:
     """Return whether a kernel multiplies something by weights that a router chose."""
-    return _is_single(grouping, group, "mul") and any(
-        comes_from(name, CHOICES, grouping.flow) for name in grouping.operands(group)
+    operands = list(grouping.operands(group))
+    return (
+        _is_single(grouping, group, "mul")
+        and len(operands) == 2
+        and any(
+            comes_from(weights, CHOICES, grouping.flow)
+            and weights_rows(weights, results, grouping.flow)
+            for weights, results in permutations(operands)
+        )
     )
 
 

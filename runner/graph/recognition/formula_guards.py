@@ -131,12 +131,29 @@ def _topk_router(match: Match, flow: Flow, root: int) -> str | None:
 
 
 def _expert_combine(match: Match, flow: Flow, root: int) -> str | None:
-    """Accept a sum whose weights come from a router."""
-    for name in ("gates", "x"):
-        gates = match.value(name)
-        if isinstance(gates, Ref) and comes_from(gates.name, CHOICES, flow):
+    """Accept a sum of results whose weights come from a router."""
+    x, gates = match.value("x"), match.value("gates")
+    for weights, results in ((gates, x), (x, gates)):
+        if (
+            isinstance(weights, Ref)
+            and isinstance(results, Ref)
+            and comes_from(weights.name, CHOICES, flow)
+            and weights_rows(weights.name, results.name, flow)
+        ):
             return "expert_combine"
     return None
+
+
+def weights_rows(weights: str, results: str, flow: Flow) -> bool:
+    """Return whether weights have one number for a whole row of results, or for more.
+
+    A router's weights have: weights times a choice, or times a mean, combine no experts.
+    """
+    weight_count, result_count = (
+        min(flow.graph.values[n].numel for n in (name, flow.base(name)))
+        for name in (weights, results)
+    )
+    return weight_count < result_count
 
 
 CHOICES = {"topk"}
