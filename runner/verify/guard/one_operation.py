@@ -34,6 +34,8 @@ _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
 _MOST_OF_ONE_FUNCTION = 16
 """Number of operations up to which a function of the author may be one kernel."""
 _MAX_NAMES = 6
+_LAYOUT_COPIES = {"reshape", "contiguous", "flatten"}
+"""Functions that a run of the original, recorded by operators, shows as `clone`."""
 _SYMMETRIC = {"add", "mul", "maximum", "minimum"}
 """Operations whose operands may be swapped."""
 
@@ -144,6 +146,7 @@ def _list_operations(graph: "Graph", indices: Iterable[int]) -> tuple[str, ...]:
             formula = operands[0] if operands else 0
         else:
             name = operation.name.strip("_")
+            name = "clone" if name in _LAYOUT_COPIES else name
             formula = hash((name, *(sorted(operands) if name in _SYMMETRIC else operands)))
             operations.append(f"{name} {formula}")
         formulas.update(dict.fromkeys(operation.outputs, formula))
