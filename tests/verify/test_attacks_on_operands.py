@@ -55,12 +55,13 @@ def test_an_operand_with_other_values_is_told_although_no_output_shows_it(name, 
     assert "works on other values than in the original" in reason
 
 
+CUMSUM = ("cumsum", "", "torch.cumsum(x, 1)")
+ONE_NUMBER = (
+    "its input 1 is one number at nearly all places on its own inputs, and not in the model"
+)
 OWN_INPUTS = {
-    "one number throughout": (
-        ("cumsum", "", "torch.cumsum(x, 1)"),
-        "torch.ones(4, 16)",
-        "its input 1 is one number throughout on its own inputs, and not in the model",
-    ),
+    "one number throughout": (CUMSUM, "torch.ones(4, 16)", ONE_NUMBER),
+    "one in each row": (CUMSUM, "F.one_hot(torch.arange(4), 16).float()", ONE_NUMBER),
     "positive where the model has both signs": (
         RELU,
         "torch.rand(4, 16)",
@@ -76,3 +77,34 @@ def test_own_inputs_that_show_less_than_what_arrives_are_told(name, tmp_path, ju
     made.edit_everywhere(f"{stage[0]}.py", "torch.randn(4, 16)", drawn)
 
     assert reason in str([check.reason for check in complaints_of(judged(made, trials=2))])
+
+
+def test_own_ids_that_are_all_one_are_told(tmp_path, judged):
+    drawn = "torch.randint(0, 9, (40,))"
+    words = {"init": "self.op = nn.Embedding(9, 16)", "weights": ("op.weight",)}
+    ids = {"inputs": (drawn,), "shapes": ((40,),), "dtypes": ("int64",), "output": (40, 16)}
+    made = lone(tmp_path, "self.op(x)", **words, **ids)
+    made.edit("level_0_kernel/kernel.py", drawn, "torch.zeros(40, dtype=torch.int64)")
+
+    (reason,) = [check.reason for check in complaints_of(judged(made, trials=2))]
+    assert reason.startswith(ONE_NUMBER)
+
+
+@pytest.mark.parametrize("drawing", ["zeros_", "eye_"])
+def test_own_weights_that_show_less_than_the_models_are_told(drawing, tmp_path, judged):
+    made = line(tmp_path, [LINEAR, RELU])
+    module = "self.op = nn.Linear(16, 16)"
+    drawn = f"{module}\n        nn.init.{drawing}(self.op.weight)"
+    made.edit_everywhere("linear.py", module, drawn)
+
+    (reason,) = [check.reason for check in complaints_of(judged(made, trials=2))]
+    assert reason.startswith("its weight op.weight is one number at nearly all places by itself")
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_weights_may_be_zeros_where_the_models_are(trials, tmp_path, judged):
+    init = "self.low = nn.Parameter(torch.zeros(4, 16))"
+
+    assert_passes(
+        judged(lone(tmp_path, "x + self.low", init=init, weights=("low",)), trials=trials)
+    )

@@ -67,6 +67,10 @@ def _fault(body: str, arguments: str = "x", more: str = "") -> str | None:
         "with torch.no_grad():\n    return self.a(x)",
         "def pick(n):\n    return self.layers[n](x)\nreturn pick(0)",
         "match x.ndim:\n    case 3:\n        return self.a(x)\nreturn self.b(x)",
+        "return functools.reduce(lambda y, layer: layer(y), self.layers, x)",
+        "for layer in itertools.chain(self.layers, self.heads):\n    x = layer(x)\nreturn x",
+        "logger.debug('done')\nprint(x.shape)\nreturn self.a(x)",
+        "while (n := len(self.layers)) > 2:\n    return self.layers[n - 1](x)",
     ],
 )
 def test_child_calls_views_and_packing_are_allowed(body):
@@ -101,6 +105,9 @@ def test_child_calls_views_and_packing_are_allowed(body):
         "while True:\n    x = self.a(x)",
         "with torch.autocast('cpu'):\n    return self.a(x)",
         "return (lambda y: y + 1)(x)",
+        "return functools.reduce(lambda y, z: y + z, [x, x])",
+        "return functools.reduce(torch.add, [x, x])",
+        "return functools.reduce(operator.add, [x, x])",
         "return self.a(x if x.sum() > 0 else x)",
     ],
 )

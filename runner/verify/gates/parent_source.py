@@ -22,10 +22,13 @@ VIEWS = {
 }
 _NUMBERS = {"size", "dim", "numel", "stride", "ndimension", "index", "count"}
 _BUILTINS = {"tuple", "list", "dict", "len", "range", "zip", "enumerate", "int", "reversed", "iter"}
+_BUILTINS |= {"print", "chain"}  # the last one of itertools
 _BUILTINS |= {"next", "isinstance", "slice", "min", "max", "divmod", "float", "bool", "str"}
 _BUILTINS |= {"sum", "abs", "round", "any", "all", "map", "sorted", "getattr", "hasattr", "setattr"}
 _DESCRIPTIONS = {"shape", "ndim", "dtype", "device", "training"}
 """Attributes that describe a tensor or a module and hold none of its numbers."""
+_MESSAGES = {"debug", "info", "warning", "warn"}
+"""Functions of a logger and of `warnings`; no tensor has a method of these names."""
 _PACKING = {"append", "extend", "items", "values", "keys", "get", "pop", "insert", "update"}
 _STATEMENTS = (
     *(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, ast.For, ast.Pass, ast.Delete, ast.Raise),
@@ -187,7 +190,9 @@ class _ParentMethod:
             a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
         }
         for node in ast.walk(function):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            if isinstance(node, ast.Lambda):
+                self.locals |= {argument.arg for argument in node.args.args}
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.locals.add(node.id)
             elif isinstance(node, ast.FunctionDef):
                 self.locals.add(node.name)
@@ -237,6 +242,9 @@ class _ParentMethod:
                 self._learn_loop(part, argument)
         elif call and function in {"reversed", "list", "sorted"} and call.args:
             self._learn_loop(target, call.args[0])
+        elif call and function in {"itertools.chain", "chain"}:
+            for argument in call.args:
+                self._learn_loop(target, argument)
         elif call and function == "range":
             self._learn_target(target, call)
         elif self._is_owned(iterable) or (call and self._lists_children(call.func)):
@@ -284,6 +292,7 @@ class _ParentMethod:
             return None if is_good else f"`{text}` is no child call"
         if isinstance(node, ast.Call):
             is_view_or_child = self._is_allowed_call(node.func) or _is_move(node)
+            is_view_or_child |= _is_reduction(node)
             return None if is_view_or_child else f"`{text}` is no child call and no view"
         return None
 
@@ -299,7 +308,9 @@ class _ParentMethod:
         root = root_name(function.value)
         if root in _NAMESPACES:
             return function.attr in VIEWS | _GRADIENT_CONTEXTS
-        return root == "math" or function.attr in VIEWS | _NUMBERS | _PACKING
+        if root == "itertools":
+            return function.attr == "chain"
+        return root == "math" or function.attr in VIEWS | _NUMBERS | _PACKING | _MESSAGES
 
     def _is_truth(self, node: ast.expr) -> bool:
         """Return whether a condition is made of comparisons alone, which are checked one by one."""
@@ -332,6 +343,8 @@ class _ParentMethod:
             return node.attr == "ndim" or root_name(node) in self.owned
         if isinstance(node, ast.Name):
             return node.id in self.numbers
+        if isinstance(node, ast.NamedExpr):
+            return self._is_number(node.value)
         if isinstance(node, ast.UnaryOp):
             return self._is_number(node.operand)
         if isinstance(node, ast.BinOp):
@@ -384,6 +397,12 @@ def _is_move(call: ast.Call) -> bool:
     (place, *extra) = call.args or (None,)
     is_device = isinstance(place, ast.Attribute) and place.attr == "device"
     return not extra and (is_device or (isinstance(place, ast.Constant) and place.value == "cpu"))
+
+
+def _is_reduction(call: ast.Call) -> bool:
+    """Return whether a call is `functools.reduce(lambda x, layer: layer(x), ...)`."""
+    is_reduce = ast.unparse(call.func) in {"reduce", "functools.reduce"}
+    return is_reduce and bool(call.args) and isinstance(call.args[0], ast.Lambda)
 
 
 def _nodes_in_order(body: list[ast.stmt]) -> list[ast.stmt | ast.expr]:

@@ -135,6 +135,7 @@ def run_self_test(component: str, context: Context) -> None:
         trial = runner.last_trial if runner.standalone else 0
         model = component_file.build(trial)
         if runner.standalone:
+            runner.standalone.record_own_weights(component, model)
             runner.vary(model, trial)
         inputs = component_file.draw(trial)
         note_contract(component_file, model, inputs, context)

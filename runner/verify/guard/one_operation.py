@@ -4,7 +4,8 @@ The calls that the judge repeated are written as a short program, in text that k
 is captured and recognised like any problem.
 """
 
-from collections.abc import Iterable
+import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ import torch
 
 from runner.errors import KdrunError
 from runner.problems import find_dataset_level, read_problem
+from runner.verify.gates.parent_source import import_fault, parse_file, root_name
 from runner.verify.guard.call_recording import READING
 from runner.verify.guard.replica import WorkerModel
 from runner.verify.guard.replica import resolve_function as function_of
+from runner.verify.runtime.operation_watch import Event
 
 if TYPE_CHECKING:
     from runner.graph.ir import Graph
@@ -31,6 +34,12 @@ _LEVEL_1_OPERATIONS = {
 }
 """Sets of operations that make one problem of KernelBench's first level."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
+_CALLED_AS_ONE = ("einsum", "multi_dot", "chain_matmul", "matrix_power", "rnn", "gru", "lstm")
+"""Functions of several products that are one operation only where the original calls them, too."""
+_PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv"}
+"""Names of dispatched operations that are one product each."""
+_PRODUCT_WORDS = ("mm", "matmul", "linear", "einsum", "mv", "dot")
+"""Parts of the names of functions that are products."""
 _MOST_OF_ONE_FUNCTION = 16
 """Number of operations up to which a function of the author may be one kernel."""
 _MAX_NAMES = 6
@@ -97,6 +106,38 @@ def find_multiple_operations(
         and len(seen.operations) <= _MOST_OF_ONE_FUNCTION,
         operations=seen.operations,
     )
+
+
+def find_products(
+    model: WorkerModel, events: list[Event], original: Path
+) -> MultipleOperations | None:
+    """Return why a kernel of several products is more than one operation of the original's author.
+
+    `x @ y @ z` is two operations, and `torch.einsum("ab,bc,cd->ad", x, y, z)` computes both.
+    `events`: the operations that the kernel dispatches. An original that imports more than torch
+    may call such a function anywhere.
+    """
+    count = sum(event.operation.name in _PRODUCTS for event in events)
+    calls = model.called_names()
+    if count <= max(1, sum(any(word in call for word in _PRODUCT_WORDS) for call in calls)):
+        return None
+    name = next((name for name in _CALLED_AS_ONE if any(name in call for call in calls)), None)
+    if name is None:
+        return None
+    tree = parse_file(original, original.name)
+    if import_fault(tree) or any(name in text for text in _names_of_modules(tree)):
+        return None
+    fault = f"is more than one operation: one {name} of {count} products"
+    return MultipleOperations(f"{fault}; {original.name} calls no {name}")
+
+
+def _names_of_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the names that a file takes from modules, in lower case: `lstm` of `nn.LSTM`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and root_name(node) != "self":
+            yield node.attr.lower()
+        elif isinstance(node, ast.alias):
+            yield node.name.lower()
 
 
 def format_last_program(model: WorkerModel) -> str | None:

@@ -1,6 +1,6 @@
 """Finds kernels whose own inputs show less than the tensors that reach them in the model."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,12 @@ from runner.verify.runtime.output_leaves import pieces_of, tensors
 
 _MAX_CHANCE_ELEMENTS = 16
 """Number of elements up to which equal numbers may be chance."""
+_NEARLY_ALL, _MOST, _HALF = 0.9, 0.75, 0.5
+"""Shares of equal elements: from the first on, a kernel's own tensor shows little; from the second
+on, one in the model may as well, and from the third on one of whole numbers, which are often equal.
+"""
+_MOST_COUNTED = 4096
+"""Number of elements of a tensor among which equal ones are counted."""
 _FEW_CHANGES = 0.1
 """Share of elements that a clamp may change in the model and none of on its own inputs."""
 
@@ -35,10 +41,17 @@ class OwnInputs:
         self._in_model: dict[str, Signs] = {}
         """File of a kernel -> the signs of any of its calls in the model."""
 
+    def record_own_weights(self, file: str, model: nn.Module) -> None:
+        """Record the weights that a kernel's file draws by itself."""
+        self._own[file] = self._own.get(file, frozenset()) | _find_one_number(
+            _list_weights(model), is_own=True
+        )
+
     def record_own_call(self, file: str, inputs: list[torch.Tensor], output: object) -> None:
         """Record a kernel's call on its own inputs, which it has not changed."""
         if file.startswith(f"{KERNEL_FOLDER}/"):
-            self._own[file] = _find_signs(inputs, tensors(output), _is_one_number, share=0.0)
+            signs = _find_signs(inputs, tensors(output), is_own=True)
+            self._own[file] = self._own.get(file, frozenset()) | signs
 
     def watch(self, composed: nn.Module, directory: Path) -> AbstractContextManager[None]:
         """Return a context that records the calls of the kernels in the composed model."""
@@ -51,9 +64,9 @@ class OwnInputs:
                 output = forward(*args, **kwargs)
                 if self._own.get(file) != frozenset():
                     inputs = tensors([*args, *kwargs.values()])
-                    signs = _find_signs(
-                        inputs, tensors(output), _may_be_one_number, share=_FEW_CHANGES
-                    )
+                    signs = _find_signs(inputs, tensors(output), is_own=False)
+                    weights = _list_weights(components[path][0])
+                    signs |= _find_one_number(weights, is_own=False)
                     self._in_model[file] = self._in_model.get(file, signs) | signs
                 return output
 
@@ -66,33 +79,75 @@ class OwnInputs:
         """Report the kernels that show less on their own inputs."""
         for file, signs in sorted(self._own.items()):
             for sign in sorted(signs - self._in_model.get(file, signs)):
-                fault = f"{sign} on its own inputs, and not in the model"
-                self._findings.record_verdict(
-                    "self-test", file, f"{fault}: draw what reaches it there"
-                )
+                place = "by itself" if sign.startswith("its weight") else "on its own inputs"
+                fault = f"{sign} {place}, and not in the model: draw what reaches it there"
+                self._findings.record_verdict("self-test", file, fault)
 
 
-def _find_signs(
-    inputs: list[torch.Tensor],
-    outputs: list[torch.Tensor],
-    is_one_number: Callable[[torch.Tensor], bool],
-    *,
-    share: float,
-) -> Signs:
-    """Return the signs of a call; `share`: the share of changed elements that counts as none."""
+def _find_signs(inputs: list[torch.Tensor], outputs: list[torch.Tensor], *, is_own: bool) -> Signs:
+    """Return the signs of a call; `is_own`: whether it is on the kernel's own inputs."""
+    named = {f"its input {n}": tensor for n, tensor in enumerate(inputs, 1)}
+    signs = set(_find_one_number(named, is_own=is_own))
+    is_one_number = _is_one_number if is_own else _may_be_one_number
     with without_modes():
-        signs = {
-            f"its input {n} is one number throughout"
-            for n, tensor in enumerate(inputs, 1)
-            if tensor.is_floating_point() and is_one_number(tensor)
-        }
         floats = [tensor for tensor in outputs if tensor.numel()]
         if any(t.is_floating_point() for t in floats) and all(map(is_one_number, floats)):
             signs.add("gives one number throughout")
         for n, tensor in enumerate(inputs, 1):
-            if any(_is_same(tensor, output, share) for output in outputs):
+            if any(_is_same(tensor, output, 0.0 if is_own else _FEW_CHANGES) for output in outputs):
                 signs.add(f"gives its input {n} unchanged")
-        return frozenset(signs)
+    return frozenset(signs)
+
+
+def _list_weights(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Return a model's parameters with more than one dimension; a bias may well be zeros."""
+    return {
+        f"its weight {name}": weight
+        for name, weight in model.named_parameters()
+        if sum(size > 1 for size in weight.shape) > 1
+    }
+
+
+def _find_one_number(named: Mapping[str, torch.Tensor], *, is_own: bool) -> Signs:
+    """Return the signs of tensors that have one number at nearly all places."""
+    with without_modes():
+        return frozenset(
+            f"{name} is one number at nearly all places"
+            for name, tensor in named.items()
+            if _may_show_little(tensor, is_own=is_own)
+        )
+
+
+def _may_show_little(tensor: torch.Tensor, *, is_own: bool) -> bool:
+    share = _share_of_commonest(tensor)
+    if is_own:
+        return share is not None and share >= _NEARLY_ALL
+    return share is None or share >= (_MOST if tensor.is_floating_point() else _HALF)
+
+
+def _share_of_commonest(tensor: torch.Tensor) -> float | None:
+    """Return the share of the commonest number among those of a tensor that are numbers.
+
+    None for a tensor that is too small, or whose numbers are not in memory. The share is that among
+    some elements of a large tensor, the same ones each time.
+    """
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.is_quantized:
+        return None
+    if tensor.numel() <= _MAX_CHANCE_ELEMENTS or not tensor.untyped_storage().nbytes():
+        return None
+    elements = tensor.detach()
+    if elements.numel() > _MOST_COUNTED:
+        generator = torch.Generator().manual_seed(0)
+        places = torch.randint(elements.numel(), (_MOST_COUNTED,), generator=generator)
+        elements = elements[torch.unravel_index(places.to(elements.device), elements.shape)]
+    if elements.is_complex():
+        elements = torch.view_as_real(elements.resolve_conj())
+    numbers = elements.reshape(-1).double()
+    numbers = numbers[~numbers.isnan()]
+    if not numbers.numel():
+        return 1.0
+    _, counts = numbers.unique(return_counts=True)  # type: ignore[no-untyped-call]
+    return int(counts.max()) / numbers.numel()
 
 
 def _is_one_number(tensor: torch.Tensor) -> bool:

@@ -178,10 +178,10 @@ class WorkerModel:
         """Whether the program that ran last may be another one for other values."""
         return self.last_run is not None and not self.last_run[0]["again"]
 
-    def uses_operation(self, operation: str) -> bool:
-        """Return whether the program that ran last has a call whose name contains `operation`."""
+    def called_names(self) -> list[str]:
+        """Return the names of the functions and operations in the program that ran last."""
         items = self.last_run[0]["items"] if self.last_run is not None else []
-        return any(operation in item[1] for item in items if item[0] in {"operation", "function"})
+        return [item[1] for item in items if item[0] in {"operation", "function"}]
 
     def tensors(self) -> list[torch.Tensor | None]:
         """Return the model's weights and other tensors, in the order of `slots`."""

@@ -41,6 +41,7 @@ from runner.verify.guard.one_operation import (
     MultipleOperations,
     find_kernel_operations,
     find_multiple_operations,
+    find_products,
     format_last_program,
 )
 from runner.verify.guard.own_inputs import OwnInputs
@@ -209,7 +210,7 @@ class StandaloneRuns:
         assert isinstance(model, Replica)
         worker_model = model.kdrun_link.model
         # torch itself calls _unsafe_view, so a kernel may consist of it.
-        if not events and not worker_model.uses_operation("_unsafe_view"):
+        if not events and not any("_unsafe_view" in name for name in worker_model.called_names()):
             fault = "computes nothing: a view belongs into the parent"
             self._findings.record_verdict("rules", file, fault)
         elif sum(not event.constant for event in events) > 1:
@@ -217,7 +218,9 @@ class StandaloneRuns:
             is_root = tree is not None and tree.root.path == file
             original = self._layout.directory / ORIGINAL if is_root else None
             with refuse_unreadable(f"{file}: forward"):
-                operations = find_multiple_operations(worker_model, original, self._scratch)
+                operations = find_multiple_operations(
+                    worker_model, original, self._scratch
+                ) or find_products(worker_model, events, self._layout.directory / ORIGINAL)
             if operations:
                 self._multiple_operations[file] = operations
 
@@ -409,6 +412,11 @@ class StandaloneRuns:
             raise CannotJudge(
                 f"{run.message_start}, it says what cannot be read: {error}"
             ) from error
+
+    def record_own_weights(self, file: str, model: nn.Module) -> None:
+        """Record the weights that a kernel's file draws, before others take their place."""
+        if self._layout.is_kernel(file):
+            self._own_inputs.record_own_weights(file, model)
 
     def watch_kernels(self, composed: nn.Module) -> AbstractContextManager[None]:
         """Return a context that records what the kernels' calls in the model show."""

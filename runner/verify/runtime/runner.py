@@ -72,6 +72,9 @@ class StandaloneCheck(Protocol):
     ) -> None:
         """Record which weights of a parent, None for the original, those of its children are."""
 
+    def record_own_weights(self, file: str, model: nn.Module) -> None:
+        """Record the weights that a kernel's file draws, before others take their place."""
+
     def watch_kernels(self, composed: nn.Module) -> AbstractContextManager[None]:
         """Listen, in the body, to the calls of kernels in the composed model."""
 
