@@ -186,5 +186,5 @@ class _Program:
             if type(tensor) not in {torch.Tensor, torch.nn.Parameter}:
                 raise TypeError(f"returns a {type(tensor).__name__}: return a plain torch.Tensor")
 
-    def _deliver(self, chosen: list[int]) -> list[Any]:
-        return [self._outputs[n] for n in chosen]
+    def _deliver(self, _: None) -> list[Any]:
+        return self._outputs

@@ -3,7 +3,8 @@
 A program gets a batch of inputs that it has never had, a cache without them, and a message to
 start; the time ends when its answer is here. If a program takes longer than the other to receive
 the inputs, or to deliver the outputs, that is added: it would work there instead. Its outputs are
-compared for the very inputs that were timed.
+compared for the very inputs that were timed: it delivers all of them, and does not know which ones
+are looked at, so that none can be computed later.
 
 Where in memory a process has its weights and code makes it faster or slower by some percent, for
 as long as it lives. So both programs are started anew several times, and the limits of a speed-up
@@ -99,8 +100,9 @@ def measure_pairs(
             if not number:
                 with _blame_baseline():
                     call_s = _time_call(before, draw_inputs)
+                    output_bytes = _count_bytes(before.deliver(1)[0])
                 call_s = max(call_s, _time_call(after, draw_inputs))
-                calls = _count_calls(call_s, draw_inputs)
+                calls = _count_calls(call_s, draw_inputs, output_bytes)
             warm_up_pairs = (number > 0) if call_s > SLOW_S else 1 if calls > 1 else 2
             for _ in range(warm_up_pairs):
                 _run_pair(programs, draw_inputs, calls, allowed)
@@ -155,15 +157,16 @@ def _run_pair(
 ) -> tuple[_BatchTimes, _BatchTimes]:
     """Let both programs run on one batch; return the times of each."""
     batch = [draw_inputs() for _ in range(calls)]
-    chosen = [secrets.randbelow(calls)]  # The programs learn it when the batch has run.
+    chosen = secrets.randbelow(calls)
     seed = secrets.randbelow(1 << 30)
     times: dict[int, _BatchTimes] = {}
-    outputs: dict[int, list[Any]] = {}
+    outputs: dict[int, Any] = {}
     for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
         program = programs[index]
         with nullcontext() if index else _blame_baseline():
             place_s, run_s = program.place(batch), program.run_batch(seed)
-            outputs[index], deliver_s = program.deliver(chosen)
+            delivered, deliver_s = program.deliver(calls)
+            outputs[index] = delivered[chosen]
         times[index] = _BatchTimes(place_s, run_s, deliver_s)
     factor = allowed * _SLACK
     tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
@@ -240,12 +243,15 @@ def _time_call(program: ConfinedProgram, draw_inputs: Callable[[], Inputs]) -> f
     return seconds
 
 
-def _count_calls(call_s: float, draw_inputs: Callable[[], Inputs]) -> int:
+def _count_calls(call_s: float, draw_inputs: Callable[[], Inputs], output_bytes: int) -> int:
     """Return the number of calls in a batch."""
-    inputs = list(draw_inputs())
-    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors(inputs))
-    fitting = max(1, MOST_BATCH_BYTES // max(size, 1))
+    size = max(output_bytes, _count_bytes(list(draw_inputs())), 1)
+    fitting = max(1, MOST_BATCH_BYTES // size)
     return max(1, min(MOST_CALLS, fitting, round(BATCH_S / max(call_s, 1e-6))))
+
+
+def _count_bytes(value: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors(value))
 
 
 def _round(seconds: float) -> float:

@@ -1,16 +1,57 @@
 """Speed-ups from pairs in several rounds: limits, noise."""
 
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
+from typing import Any, cast
 
+import torch
 from rich.console import Console
 
-from runner.evaluate.speed import summarize_pairs
+from runner.evaluate.program import ConfinedProgram, Inputs
+from runner.evaluate.speed import measure_pairs, summarize_pairs
 from runner.evaluate.table import show_evaluation
 from runner.store.evaluation import ModelComparison, ModelEvaluation
 from tests.report.evaluated_run import solution, speed, write_evaluation
 
 ROUNDS = [2, 2, 1, 1]
+
+
+class Stub:
+    """A program whose calls take half a millisecond, and which notes what it is asked for."""
+
+    busy_s = waiting_s = 0.0
+
+    def __init__(self) -> None:
+        self.placed = 0
+        self.delivered_all: list[bool] = []
+
+    def place(self, batch: list[Inputs]) -> float:
+        self.placed = len(batch)
+        return 1e-3
+
+    def run_batch(self, seed: int) -> float:
+        return 5e-4 * self.placed
+
+    def deliver(self, count: int) -> tuple[list[Any], float]:
+        self.delivered_all.append(count == self.placed)
+        return [torch.zeros(4) for _ in range(self.placed)], 1e-3
+
+
+def test_a_program_delivers_all_outputs_and_does_not_learn_which_one_is_compared() -> None:
+    first, second = Stub(), Stub()
+    speed = measure_pairs(
+        lambda: nullcontext(cast(ConfinedProgram, first)),
+        lambda: nullcontext(cast(ConfinedProgram, second)),
+        lambda: ((torch.zeros(4),), {}),
+        allowed=1.0,
+        deadline=float("inf"),
+        enough_s=0.0,
+    )
+
+    assert speed.calls == 20
+    assert second.delivered_all
+    assert all(first.delivered_all + second.delivered_all)
 
 
 def test_a_steady_difference_is_no_noise() -> None:
