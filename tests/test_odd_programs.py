@@ -608,6 +608,14 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "return (x + self.bias[self.order.view(-1)].view(20, 20, 4).permute(2, 0, 1))"
         ".relu()",
     },
+    "keyword arguments alone": {
+        "before": "def get_input_kwargs():\n"
+        "    return {'text': torch.randn(2, 6), 'image': torch.randn(2, 8)}\n",
+        "init": "self.a, self.b = nn.Linear(8, 4), nn.Linear(6, 4)",
+        "arguments": "*, image, text",
+        "inputs": "",
+        "forward": "return self.a(image).relu() + self.b(text).tanh()",
+    },
     "a named list that is joined, and nothing else": {
         "arguments": "x, y",
         "inputs": "torch.randn(4, 16), torch.randn(2, 16)",
@@ -810,6 +818,7 @@ STRANGERS = (
     "experts that take their tokens",
     "a mask that a loop fills with what is left out",
     "indices that loops fill",
+    "keyword arguments alone",
     "a named list that is joined, and nothing else",
     "an argument that is a list and is called tensors",
     "quantised weights of a tensor subclass",

@@ -63,9 +63,15 @@ def _run_file(request: dict[str, Any], answers: Any, tools: dict[str, Any]) -> N
                 raise ValueError(f"its model has another {slot[-1]}")
             tools["put_tensor"](built_model, slot, received[n])
     inputs = tools["decode"](message["inputs"], received.__getitem__)
-    if own_inputs is not None and _list_shapes(own_inputs) != _list_shapes(inputs[0]):
-        shapes = f"{_list_shapes(own_inputs)}, and {_list_shapes(inputs[0])} where it is watched"
-        raise ValueError(f"get_inputs() gives {shapes}")
+    if own_inputs is not None:
+        own_shapes, shapes = (
+            _list_shapes(own_inputs),
+            _list_shapes([*inputs[0], *inputs[1].values()]),
+        )
+        if inputs[1]:  # The original's keyword arguments have another order.
+            own_shapes, shapes = sorted(own_shapes, key=str), sorted(shapes, key=str)
+        if own_shapes != shapes:
+            raise ValueError(f"get_inputs() gives {own_shapes}, and {shapes} where it is watched")
     answer_tensors: list[torch.Tensor] = []
 
     def index_tensor(tensor: Any) -> int | None:
