@@ -355,10 +355,10 @@ def wrapped_class(region: Region) -> str:
 
 def _innermost_wrapped_class(region: Region) -> str:
     """Return the class that a call wraps through other wrappers; empty if it wraps none."""
-    wrapped_classes = ""
+    innermost = ""
     while cls := wrapped_class(region):
-        region, wrapped_classes = max(region.inner(), key=_size), cls
-    return wrapped_classes
+        region, innermost = max(region.inner(), key=_size), cls
+    return innermost
 
 
 def wrapper_classes(root: Region) -> frozenset[str]:

@@ -58,8 +58,8 @@ def test_a_root_that_fails_on_its_own_inputs_fails_its_self_test(fusion, judged,
     assert "gives NaN or infinity" in said
 
 
-def test_the_step_of_a_root_is_judged_without_an_original(fusion, judged, complaints):
-    (fusion.directory / "original.py").unlink()
+def test_the_step_of_a_root_is_judged_if_the_original_fails(fusion, judged, complaints):
+    fusion.write("original.py", "raise RuntimeError('not here')\n")
     fusion.edit_everywhere("relu.py", "F.relu(x)", "F.relu(x) + 1e-3")
 
     verification = judged(fusion)
