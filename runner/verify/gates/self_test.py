@@ -134,8 +134,9 @@ def run_self_test(component: str, context: Context) -> None:
         component_file = load_component(context.files, runner, component, component)
         trial = runner.last_trial if runner.standalone else 0
         model = component_file.build(trial)
-        if runner.standalone:
+        if runner.standalone and runner.has_authors_weights:
             runner.standalone.record_own_weights(component, model)
+        if runner.standalone:
             runner.vary(model, trial)
         inputs = component_file.draw(trial)
         note_contract(component_file, model, inputs, context)

@@ -154,7 +154,7 @@ class ForwardRunner:
 
         A single trial moves weights that are one value throughout: default values hide a wrong map.
         """
-        if trial == 0 and (self.options.trials > 1 or self.options.specialised):
+        if trial == 0 and self.has_authors_weights:
             return
         generator = torch.Generator().manual_seed(self._trial_seed(trial))
         if self.streaming and (deferred_names := self.streaming.vary(model)):
@@ -247,6 +247,11 @@ class ForwardRunner:
         return output, ForwardObservation(
             watch.trace, reaches_output, weights_used, weights_read, inputs_used
         )
+
+    @property
+    def has_authors_weights(self) -> bool:
+        """Whether the first trial runs on weights as the author draws them."""
+        return self.options.trials > 1 or self.options.specialised
 
     @property
     def last_trial(self) -> int:
