@@ -146,7 +146,7 @@ def require_name_map(value: object, label: str) -> dict[str, str]:
 def _find_refusals(directory: Path, tree: Tree | None) -> dict[str, str]:
     """Return special files, links and tree paths that leave the directory, a lost original."""
     refusals = {}
-    if not (directory / ORIGINAL).exists():
+    if tree and not (directory / ORIGINAL).exists():
         refusals[ORIGINAL] = "is missing: put the problem there that was taken apart"
     for path in sorted(walk(directory)):
         name = path.relative_to(directory).as_posix()

@@ -65,7 +65,8 @@ def test_a_problem_that_fills_the_disk_is_told_so_and_gives_it_back(
     where = re.escape(str(made.directory.parent))
     assert re.fullmatch(
         rf"wrote [23]\d\.\d MiB in 'capture', which filled the disk of {where} "
-        r"\([01]\.\d MiB of 32\.0 MiB free\); free some space there, or choose another --output",
+        r"\((0 B|[\d.]+ KiB|[01]\.\d MiB) of 32\.0 MiB free\); "
+        r"free some space there, or choose another --output",
         str(result.reason),
     )
     assert failure_cause(done.answer) is None
