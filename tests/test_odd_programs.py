@@ -594,7 +594,7 @@ ODD: dict[str, dict[str, str]] = {
     },
     "a mask that a loop fills with what is left out": {
         "init": "left_out = torch.ones(96, 96)\nfor i in range(96):\n"
-        "    left_out[i, max(0, i - 4):i + 4] = 0\n"
+        "    left_out[i, max(0, i - 40):i + 40] = 0\n"
         "self.register_buffer('left_out', left_out.bool(), persistent=False)",
         "inputs": "torch.randn(2, 48, 16)",
         "forward": "scores = (x @ x.mT).masked_fill(self.left_out[:48, :48], -torch.inf)\n"
