@@ -16,6 +16,7 @@ from runner.emit.naming.value_names import RESERVED, identifier, make_unique, re
 from runner.graph.ir import Operation, State, TensorSpec
 from runner.graph.operations import is_random
 from runner.graph.terms import snake_case
+from runner.graph.tracing.deciding_values import random_mask_text
 from runner.tree.interface import Program
 
 LONGEST_PARAMETER_RECIPE = 4
@@ -323,8 +324,7 @@ def random_tensor(spec: TensorSpec, state: State) -> str:
             return f"torch.ones({shape or '()'}, dtype=torch.bool)"
         if state.ones is None:
             return f"(torch.rand({shape}) < 0.5)"
-        view = f".view({shape})" if len(spec.shape) != 1 else ""
-        return f"(torch.randperm({spec.numel}) < {state.ones}){view}"
+        return random_mask_text(tuple(spec.shape), state.ones)
     if spec.dtype in _BYTES:
         return f"torch.randint({_BYTES[spec.dtype]}, {tuple(spec.shape)}{dtype})"
     if not spec.floating:

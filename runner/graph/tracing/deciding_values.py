@@ -5,6 +5,7 @@ An emitted file takes them as they were: with other values, its shapes would be 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -51,8 +52,23 @@ def observed_value_text(value: torch.Tensor) -> str | None:
     if not is_mask:
         return tensor_literal(value, longest=_MAX_NUMBERS)
     cast = "" if value.dtype == torch.bool else f".to({value.dtype})"
-    shape = ", ".join(map(str, value.shape))
-    return f"(torch.randperm({value.numel()}) < {ones}).view({shape}){cast}"
+    return random_mask_text(tuple(value.shape), ones) + cast
+
+
+def random_mask_text(shape: tuple[int, ...], ones: int) -> str:
+    """Return Python text for a random mask with a given number of true elements.
+
+    Each row, along the last dimension, has as many as the others, or one less: few rows of a real
+    mask are all true or all false, and a softmax over such a row is NaN.
+    """
+    count = math.prod(shape)
+    view = f".view({', '.join(map(str, shape)) or '()'})" if len(shape) != 1 else ""
+    last = shape[-1] if shape else 1
+    rows = count // last
+    if rows <= 1 or last == 1:
+        return f"(torch.randperm({count}) < {ones}){view}"
+    turns = f"torch.rand({rows}, {last}).argsort(-1) * {rows} + torch.arange({rows}).view(-1, 1)"
+    return f"({turns} < {ones})" + (view if len(shape) != 2 else "")
 
 
 def select_deciding_values(
