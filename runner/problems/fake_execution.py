@@ -82,8 +82,8 @@ def move_model(model: nn.Module, fake: FakeTensors, device: torch.device) -> Non
 
 
 def copy_to_device(tensor: torch.Tensor, fake: FakeTensors, device: torch.device) -> FakeTensor:
-    """Return a fake `tensor.to(device)` for a meta tensor, which has no values."""
-    return FakeTensor(fake, torch.empty_like(tensor, requires_grad=False), device)
+    """Return a fake `tensor.to(device)` for a real tensor or one of the meta device."""
+    return FakeTensor(fake, torch.empty_like(tensor, device="meta", requires_grad=False), device)
 
 
 def recurrent_outputs(sequence: torch.Tensor, state: Any, *args: Any) -> tuple[torch.Tensor, ...]:

@@ -70,8 +70,8 @@ def literal_of(value: Any) -> Arg:
 
 
 def tensor_literal(tensor: torch.Tensor, longest: int = LONGEST_LITERAL) -> str | None:
-    """Return a real tensor as Python text; None if it holds more than `longest` numbers."""
-    if isinstance(tensor, FakeTensor) or tensor.numel() > longest:
+    """Return a tensor as Python text; None if it has no values or more than `longest` numbers."""
+    if isinstance(tensor, FakeTensor) or tensor.is_meta or tensor.numel() > longest:
         return None
     with without_modes():  # A fake tensor mode would make the read fake.
         numbers = repr(_shortest_decimals(tensor).tolist())
