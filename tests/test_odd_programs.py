@@ -639,6 +639,23 @@ ODD: dict[str, dict[str, str]] = {
         "s = torch.sqrt(a * b + c ** 2)\nt = torch.sqrt(a + b + 2 * s)\ni = 1 / (s * t)\n"
         "return x * ((b + s) * i) + x.flip(1) * ((a + s) * i) - c * i",
     },
+    "weights and a constant that are loaded over those of the meta device": {
+        "init": "with torch.device('meta'):\n"
+        "    scale = torch.tensor(3.0)\n    self.a = nn.Linear(2, 2)\n"
+        "loaded = torch.frombuffer(bytearray(range(24)), dtype=torch.float32)\n"
+        "self.a.weight = nn.Parameter(loaded[:4].view(2, 2))\n"
+        "self.a.bias = nn.Parameter(loaded[4:])\n"
+        "self.register_buffer('scale', torch.empty_like(scale, device='cpu').fill_(-10.0))",
+        "inputs": "torch.randn(2, 2)",
+        "forward": "return self.a(x) * self.scale",
+    },
+    "a cache that begins empty": {
+        "init": "self.q, self.k = nn.Linear(16, 16), nn.Linear(16, 16)",
+        "inputs": "torch.randn(2, 6, 16)",
+        "forward": "q, k = (a(x).view(2, 6, 2, 8).transpose(1, 2) for a in (self.q, self.k))\n"
+        "k = torch.cat([torch.tensor([]), k], dim=-2)\n"
+        "return F.scaled_dot_product_attention(q, k, k)",
+    },
     "filters that are repeated": {
         "init": "self.a = nn.Parameter(torch.randn(1, 1, 3), requires_grad=False)",
         "inputs": "torch.randn(2, 16, 12)",
@@ -819,6 +836,7 @@ STRANGERS = (
     "a mask that a loop fills with what is left out",
     "indices that loops fill",
     "keyword arguments alone",
+    "a cache that begins empty",
     "a named list that is joined, and nothing else",
     "an argument that is a list and is called tensors",
     "quantised weights of a tensor subclass",

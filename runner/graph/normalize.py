@@ -178,6 +178,7 @@ class _Functionalizer:
             self._write(op, source.name)
         else:
             op = name_convolution(self._replace_second_tensor(_complete_operation(op)))
+            op = self._copy_instead_of_cat(op)
             self._append(replace(self._resolve_arguments(op), view=op.view))
             if op.view and isinstance(source, Ref):
                 for i, name in enumerate(op.outputs):
@@ -210,6 +211,21 @@ class _Functionalizer:
         template = self.values[op.args[1].name]
         form = Symbol(f"torch.{template.dtype}") if name == "dtype" else template.shape
         return replace(op, target=target, args=(op.args[0], form), kwargs=(), schema=("self", name))
+
+    def _copy_instead_of_cat(self, op: Operation) -> Operation:
+        """Replace `torch.cat([empty, x])` by a copy of x: it is the first step of a cache."""
+        joined = [name for name in references(op.args) if self.values[name].numel]
+        result = self.values[op.outputs[0]]
+        if op.name != "cat" or len(joined) != 1 or not result.contiguous:
+            return op
+        if (
+            self.values[joined[0]].shape != result.shape
+            or self.values[joined[0]].dtype != result.dtype
+        ):
+            return op
+        layout = (("memory_format", Symbol("torch.contiguous_format")),)
+        source = (Ref(joined[0]),)
+        return replace(op, target="clone.default", args=source, kwargs=layout, schema=("self",))
 
     def _updates_batch_count(self, op: Operation) -> bool:
         """Return whether an operation updates nn.BatchNorm's batch count, which nothing reads."""

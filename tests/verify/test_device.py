@@ -118,6 +118,17 @@ def test_an_original_that_mixes_devices_is_told_and_fails_nothing(fusion, on_dev
     )
 
 
+def test_weights_that_are_loaded_as_real_ones_are_moved(fusion, on_device):
+    made = "super().__init__()"
+    loaded = "torch.frombuffer(bytearray(24), dtype=torch.float32)"
+    fusion.edit("original.py", made, f"{made}\n        self.loaded = nn.Parameter({loaded})")
+
+    _, verification = on_device()
+
+    assert [note for note in verification.health if "device" in note] == []
+    assert verification.gate("device").verdict == "passed"
+
+
 def test_an_original_that_reads_values_is_told_and_fails_nothing(fusion, on_device):
     reads = "return self.relu(self.conv(x)) * float(x.sum() * 0 + 1)"
     fusion.edit("original.py", "return self.relu(self.conv(x))", reads)

@@ -112,6 +112,19 @@ def bind_arguments(
             yield BoundArgument(name, default, is_written, [])
 
 
+def name_as_copy(name: str, bound: list[BoundArgument]) -> tuple[str, list[BoundArgument]]:
+    """Return an operation's name and arguments; `cat([empty, x])` is a copy of x.
+
+    It is the first step of a cache, to which each later step appends.
+    """
+    if name == "cat":
+        given = bound[0].tensors
+        joined = [tensor for tensor in given if tensor.numel()]
+        if len(joined) == 1 and len({tensor.dtype for tensor in given}) == 1:
+            return "clone", [BoundArgument("self", joined[0], False, joined)]
+    return name, bound
+
+
 def identify_operation(
     name: str,
     bound: list[BoundArgument],

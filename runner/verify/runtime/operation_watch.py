@@ -34,6 +34,7 @@ from runner.verify.gates.operation_identity import (
     bind_arguments,
     identify_operation,
     meta_of,
+    name_as_copy,
 )
 from runner.verify.runtime.forward_wrapping import Forward, wrap_forwards
 from runner.verify.runtime.operand_sums import OperandSums
@@ -219,16 +220,16 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if is_composite(func):  # under inference_mode a composite arrives whole
             with self:
                 return func.decompose(*args, **kwargs)
-        bound = list(bind_arguments(func, args, kwargs))
+        name, bound = name_as_copy(name_of(func), list(bind_arguments(func, args, kwargs)))
         shapes = {id(t): meta_of(t) for argument in bound for t in argument.tensors}
         before = {} if func.is_view else self._find_origins(bound)
         sums: OperandSums = ()
         if self._compares_operands and not func.is_view:
-            sums = self._origins.sum_operands(name_of(func), bound, before)
+            sums = self._origins.sum_operands(name, bound, before)
         result = func(*args, **kwargs)
         inputs = (tensor for argument in bound for tensor in argument.tensors)
         self.trace.effort += estimate_effort(func, inputs, args, kwargs, result)
-        self._record(func, bound, shapes, before, sums, result)
+        self._record(func, name, bound, shapes, before, sums, result)
         return result
 
     def _find_origins(self, bound: list[BoundArgument]) -> dict[int, tuple[int, Origin]]:
@@ -319,13 +320,13 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _record(
         self,
         func: Any,
+        name: str,
         bound: list[BoundArgument],
         shapes: dict[int, TensorMeta],
         before: dict[int, tuple[int, Origin]],
         sums: OperandSums,
         result: Any,
     ) -> None:
-        name = name_of(func)
         is_factory = name in CREATES
         reads: set[int] = set()
         writes: set[int] = set()
