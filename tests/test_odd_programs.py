@@ -649,6 +649,12 @@ ODD: dict[str, dict[str, str]] = {
         "inputs": "torch.randn(2, 2)",
         "forward": "return self.a(x) * self.scale",
     },
+    "parameters and a batch norm in lists": {
+        "init": "self.weights = [nn.Parameter(torch.randn(16, 16)) for _ in range(2)]\n"
+        "self.norms = [nn.BatchNorm1d(16) for _ in range(2)]",
+        "forward": "for weight, norm in zip(self.weights, self.norms):\n"
+        "    x = norm(x @ weight).relu()\nreturn x",
+    },
     "a cache that begins empty": {
         "init": "self.q, self.k = nn.Linear(16, 16), nn.Linear(16, 16)",
         "inputs": "torch.randn(2, 6, 16)",
@@ -837,6 +843,7 @@ STRANGERS = (
     "indices that loops fill",
     "keyword arguments alone",
     "a cache that begins empty",
+    "parameters and a batch norm in lists",
     "a named list that is joined, and nothing else",
     "an argument that is a list and is called tensors",
     "quantised weights of a tensor subclass",

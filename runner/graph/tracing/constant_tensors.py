@@ -29,8 +29,11 @@ _LIFTED_PATH = re.compile(r"\blifted_tensor_\d+$")
 """Matches the path that torch gives to a tensor that forward() writes out."""
 
 
-PlainTensors = dict[Hashable, str]
-"""Paths of the tensors in a model's plain attributes, such as `scales.1`, by memory and shape."""
+PlainTensors = dict[Hashable, tuple[str, bool]]
+"""The tensors in a model's plain attributes, by memory and shape.
+
+Each has its path, such as `scales.1`, and whether it is a parameter.
+"""
 
 
 def constant_state(
@@ -47,7 +50,9 @@ def constant_state(
     that a tracer could not follow.
     """
     recipe, literal = built.model_recorder.recipe(tensor), tensor_literal(tensor)
-    held_path = plain_tensors.get(_memory_and_shape(tensor))
+    held_path, is_parameter = plain_tensors.get(_memory_and_shape(tensor), (None, False))
+    if is_parameter:
+        recipe = literal = None  # its values may change, as those of a registered parameter
     if recipe is None and literal is None and held_path is None:
         literal = tensor_literal(tensor, longest=_LONGEST_LITERAL) if written_out else None
         if literal is None:
@@ -129,11 +134,12 @@ def _statement(op: Operation) -> tuple[str, int] | None:
 
 
 def list_plain_tensors(model: torch.nn.Module) -> PlainTensors:
-    """Return the paths of a model's plain tensors; of those with one memory, the first."""
-    paths: PlainTensors = {}
+    """Return a model's plain tensors; of those with one memory, the first."""
+    listed: PlainTensors = {}
     for path, tensor in find_plain_tensors(model).items():
-        paths.setdefault(_memory_and_shape(tensor), path)
-    return paths
+        entry = path, isinstance(tensor, torch.nn.Parameter)
+        listed.setdefault(_memory_and_shape(tensor), entry)
+    return listed
 
 
 def _memory_and_shape(tensor: torch.Tensor) -> Hashable:

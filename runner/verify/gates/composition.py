@@ -239,7 +239,7 @@ class CompositionGate:
         with foreign_code(f"{COMPOSITION_TEST}: WEIGHTS", runner.directory):
             transfer_weights(original.weights, composed_model, mapping)
         storages = {name: storage_of(tensor) for name, tensor in original.weights.items()}
-        parameters = parameter_storages(original.weights)
+        parameters = parameter_storages(original.weights, original.weight_table.entries)
         original.weights = {}
         kernels = self._find_kernels(composed_model) if trial == 0 else {}
         if trial == 0 and runner.standalone:

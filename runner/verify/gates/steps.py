@@ -293,7 +293,8 @@ class StepGate:
                 stack.enter_context(self._nested_steps.watch_modules(modules, names, trial))
             if parent.observation is None:
                 return self._run(loaded_step, model, parent, trial)
-            watch = self.runner.make_watch(model, parameter_storages(parent.weights))
+            parameters = parameter_storages(parent.weights, parent.weight_table.entries)
+            watch = self.runner.make_watch(model, parameters)
             stack.enter_context(self.self_test_reuse.watch_components(modules, names, watch))
             if recording:
                 stack.enter_context(recording.record_calls())

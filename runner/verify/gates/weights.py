@@ -169,9 +169,13 @@ def snapshot_weights(model: nn.Module) -> Weights:
     return {name: copies[id(tensor)] for name, tensor in by_name.items()}
 
 
-def parameter_storages(weights: Weights) -> frozenset[int]:
-    """Return the storages of the parameters among some weights, which `transfer_weights` keeps."""
-    return frozenset(storage_of(t) for t in weights.values() if isinstance(t, nn.Parameter))
+def parameter_storages(weights: Weights, names: Iterable[str]) -> frozenset[int]:
+    """Return the storages of the parameters of these names, which `transfer_weights` keeps.
+
+    It may copy a parameter that no module registered, such as one in a list, into a buffer.
+    """
+    named = (weights[name] for name in names)
+    return frozenset(storage_of(tensor) for tensor in named if isinstance(tensor, nn.Parameter))
 
 
 def transfer_weights(source: Weights, target: nn.Module, mapping: Mapping[str, str]) -> None:

@@ -17,7 +17,6 @@ from torch import nn
 from runner.problems import to_plain_containers
 from runner.verify.gates.weights import (
     parameter_storages,
-    plain_tensors,
     vary_weights,
     weights_of,
 )
@@ -303,7 +302,7 @@ class ForwardRunner:
         weights = weights_of(model)
         # A parameter of the original that this model does not have may be freed, and what the
         # forward computes may come to lie at its address.
-        own = parameter_storages(plain_tensors(model) | weights)
+        own = parameter_storages(weights, weights)
         parameters = own if parameters is None else own & parameters
         return Watch(
             self.directory,
