@@ -533,9 +533,6 @@ def _may_continue(flow: KernelFlow, k: int, line: list[int]) -> bool:
     """Return whether a kernel may be the next one in a line."""
     if flow.only_reader(line[-1]) != k or flow.kernels[line[-1]].kind in _STAND_ALONE:
         return False
-    last_operations = [flow.kernels[m].operation for m in (*line[-2:], k)]
-    if last_operations[:-1] == ["slice_update"] * 2 and last_operations[-1] != "slice_update":
-        return False  # a loop's writes are a line of their own
     sums = (m for m in line if flow.kernels[m].kind == "pointwise" and is_join(flow, m))
     if flow.contractions[k] and any(True for _ in sums):
         return False  # a sum or product of two streams ends a contraction's line

@@ -110,7 +110,23 @@ def _split_turns(
     if starts[0]:
         starts.insert(0, 0)
     turns = [inside[a:b] for a, b in pairwise([*starts, len(inside)])]
+    turns[-1] = [item for item in turns[-1] if not _gathers_turns(flow, item, turns[:-1])]
     return turns if abs(len(turns) - len(inside) / len(unit)) < 1 else []
+
+
+def _gathers_turns(
+    flow: KernelFlow, item: int | Region, earlier_turns: Sequence[Sequence[int | Region]]
+) -> bool:
+    """Return whether an item after a loop reads most of its turns' results, and no turn has it.
+
+    The writes `out[:, t] = y` of all turns are one such kernel, at the place of the last write.
+    """
+    if not isinstance(item, int):
+        return False
+    keys = {_item_key(flow, other) for turn in earlier_turns for other in turn}
+    sources = {m for _, m in flow.activations(item)}
+    read = sum(not sources.isdisjoint(_kernels(turn)) for turn in earlier_turns)
+    return _item_key(flow, item) not in keys and read > len(earlier_turns) / 2
 
 
 def _first_item_of_body(flow: KernelFlow, unit: list[int | Region]) -> int | Region | None:

@@ -455,7 +455,7 @@ def test_a_function_that_runs_a_loop_is_a_layer_of_its_turns(apart: Apart) -> No
         "linear", "sigmoid", "decay_scan", "output_head",
     ]  # fmt: skip
     turns = [part.stem for part in root.children[2].children]
-    assert turns == ["decay_scan_step"] * 12 + ["slice_update_x12"]
+    assert turns == ["decay_scan_step"] * 12 + ["stack"]
 
 
 POOL = (

@@ -18,6 +18,7 @@ from runner.graph.recognition.layout_copies import join_layout_copies
 from runner.graph.recognition.parameter_kernels import join_parameter_kernels
 from runner.graph.recognition.rearrangements import find_rearrangement
 from runner.graph.recognition.rotary_embedding import join_rotations
+from runner.graph.recognition.written_pieces import join_written_pieces
 from runner.graph.terms import snake_case
 
 __all__ = ["Kernel", "module_candidates", "recognize"]
@@ -38,6 +39,7 @@ def recognize(graph: Graph) -> tuple[Kernel, ...]:
     )
     grouping.add_candidates(_rearrangement_candidates(grouping.flow))
     grouping.add_remaining_operations()
+    join_written_pieces(grouping)
     join_rotations(grouping)
     join_expert_products(grouping)
     join_expert_sums(grouping)
