@@ -22,6 +22,8 @@ LARGEST_BLOCK = 64
 _STAND_ALONE = {"other", "random", "creation"}
 """Kinds of kernels that are never in a straight line."""
 CONCATENATIONS = {"cat", "stack", "hstack", "vstack", "dstack"}
+_PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "outer", "mv"}
+"""Contractions that may have no weights."""
 _ATTENTION = "attention"
 _EXPERTS = {"topk_router", "expert_linear", "expert_combine", "expert_dispatch"}
 """Operations that make a block a mixture of experts."""
@@ -179,6 +181,12 @@ class KernelFlow:
                     waiting.append(producer)
         return ancestors
 
+    def has_weights(self, k: int) -> bool:
+        """Return whether a kernel reads tensors of the model, or constants computed from them."""
+        members = (self.program.graph.operations[i] for i in self.kernels[k].members)
+        reads_states = any(self.program.is_state(name) for op in members for name in op.refs())
+        return reads_states or len(self.inputs[k]) > len(self.activations(k))
+
     def reads_value(self, k: int, name: str, among: Collection[int]) -> bool:
         """Return whether a kernel reads a value or a view of it, directly or through `among`."""
         value = self.base(name)
@@ -276,9 +284,45 @@ def is_residual(flow: KernelFlow, k: int, inside: Collection[int]) -> bool:
             if skip is None
             else len(flow.readers_of_kernel(skip)[0]) > 1 and flow.depends_on(branch, skip, inside)
         )
+        and not _is_mix_or_state(flow, branch, streams[n][0], inside)
         for n, skip in enumerate(makers)
         for branch in (*makers[:n], *makers[n + 1 :])
     )
+
+
+def _is_mix_or_state(flow: KernelFlow, branch: int, value: str, inside: Collection[int]) -> bool:
+    """Return whether a value plus a branch that reads it is another thing than a residual add.
+
+    It may mix two values, `x + a * (y - x)`, where no contraction computes y from x. Or it may be
+    the new state of a recurrence, `S + k.T @ (v - w @ S)`, where no contraction has weights.
+    """
+    path = _path_from(flow, value, branch, inside)
+    factor: int | None = branch
+    while factor is not None and flow.kernels[factor].operation == "mul":
+        makers = [m for _, m in flow.activations(factor) if m in path]
+        factor = next((m for m in makers if flow.kernels[m].operation in {"mul", "sub"}), None)
+    if factor is not None and flow.kernels[factor].operation == "sub":
+        names = [flow.base(name) for name, _ in flow.activations(factor)]
+        from_value = flow.ancestors(factor, path)
+        if flow.base(value) in names and not any(flow.contractions[k] for k in from_value):
+            return True
+    products = [k for k in path if flow.contractions[k]]
+    return (
+        bool(products)
+        and all(flow.kernels[k].operation in _PRODUCTS for k in products)
+        and not any(flow.kernels[k].kind == "softmax" or flow.has_weights(k) for k in path)
+    )
+
+
+def _path_from(flow: KernelFlow, value: str, k: int, inside: Collection[int]) -> set[int]:
+    """Return the kernels inside a layer that compute a kernel's result from a value."""
+    source, base = flow.producer(value), flow.base(value)
+    after = {m for m in inside if (source is None or m > source) and m <= k}
+    path = set[int]()
+    for m in sorted({k, *flow.ancestors(k, after)}):
+        if any(flow.base(n) == base or maker in path for n, maker in flow.activations(m)):
+            path.add(m)
+    return path
 
 
 def is_small(flow: KernelFlow, kernels: Collection[int]) -> bool:

@@ -395,10 +395,13 @@ class _Partition:
                 yield Fusion(tuple(kernels), reason, name)
 
     def _loop_turns(self, region: Region) -> list[list[int]]:
-        """Return the turns of the loops that a call runs."""
-        return [
-            turn for turns in find_loops(self.flow, region, self.straight_ids) for turn in turns
-        ]
+        """Return the turns of the loops that a call runs, itself or in the functions it calls."""
+        loops = find_loops(self.flow, region, self.straight_ids)
+        if not loops:
+            loose = [item for item in region.items if isinstance(item, int)]
+            for _, kernels in find_loop_calls(self.flow, loose):
+                loops += find_loops(self.flow, Region(None, list(kernels)), set())
+        return [turn for turns in loops for turn in turns]
 
     def _loop_steps(self, region: Region, turns: list[list[int]]) -> list[Fusion]:
         """Return the turns of the loops that a call runs, as fusions."""

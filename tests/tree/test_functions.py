@@ -535,3 +535,23 @@ def test_turns_that_select_by_a_mask_and_write_elsewhere_are_one_workload(apart:
     turns = [part for part in root.children if part.stem == "sample_step"]
     assert len(turns) == 4
     assert identity(program, turns[1]) == identity(program, turns[2])
+
+
+def test_turns_of_a_loop_in_a_function_of_a_layer_are_fusions(apart: Apart) -> None:
+    layers = SCAN.replace("class Model", "class Mixer").replace(
+        "def get_inputs",
+        """class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Mixer(), Mixer()])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+def get_inputs""",
+    )
+    _, root = apart(layers)
+    stems = [part.stem for part in root.children[1].children]
+    assert stems.count("decay_scan_step") == 12

@@ -430,3 +430,54 @@ def test_a_total_is_no_residual_since_its_new_term_does_not_read_it(apart: Apart
     _, root = apart(TOTALS)
     turns = [[part.stem for part in turn.children] for turn in root.children]
     assert turns == [["linear", "loss_of", "add", "add"]] * 4
+
+
+MEMORY = """
+class Memory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.k, self.v, self.gate = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x, first):
+        k, v = self.k(x), self.v(x)
+        v = v + (first - v) * torch.sigmoid(self.gate(x))
+        state = k[:, :2].transpose(1, 2) @ v[:, :2]
+        state = state + k[:, 2:4].transpose(1, 2) @ (v[:, 2:4] - k[:, 2:4] @ state)
+        state = state + k[:, 4:].transpose(1, 2) @ (v[:, 4:] - k[:, 4:] @ state)
+        return x @ state
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Memory() for _ in range(3)])
+
+    def forward(self, x):
+        first = x
+        for layer in self.layers:
+            x = layer(x, first)
+        return x
+
+def get_inputs():
+    return [torch.randn(2, 6, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_mix_of_two_values_and_a_state_are_no_residual_adds(apart: Apart) -> None:
+    _, root = apart(MEMORY)
+    assert [child.stem for child in root.children[1].children] == [
+        "linear", "linear", "linear_sigmoid", "sub_mul_add", "matmul",
+        *("matmul_sub", "matmul_add") * 2, "matmul",
+    ]  # fmt: skip
+
+
+def test_what_a_weight_computes_from_a_value_is_a_residual_branch(apart: Apart) -> None:
+    mix = "v = v + (first - v) * torch.sigmoid(self.gate(x))"
+    step = "x = x + (self.gate(x.relu()) - x) * 0.5"
+    _, root = apart(MEMORY.replace(mix, f"{step}; {step}"))
+    reasons = [child.reason for child in root.children[1].children]
+    assert (
+        sum(reason.startswith("all that leads up to the residual add") for reason in reasons) == 2
+    )
