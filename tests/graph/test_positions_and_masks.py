@@ -395,3 +395,12 @@ def test_a_table_that_a_linear_layer_reads_is_an_embedding_of_a_time(program: Pr
     graph = program(forward, arguments="x, w", inputs="torch.rand(4, 8), torch.rand(8, 8)")
     assert "sinusoidal_embedding" in names(graph)
     assert "rope_table" not in names(graph)
+
+
+def test_a_table_that_is_joined_to_each_position_is_features_of_it(program: Program) -> None:
+    forward = """\
+    a = torch.outer(torch.linspace(-1.0, 1.0, 4), torch.linspace(1.0, 5.0, 3))
+    features = torch.cat((a.sin(), a.cos()), dim=-1)
+    return torch.cat((x, features), dim=-1).relu() + torch.cat((x * 2, features), dim=-1)
+    """
+    assert names(program(forward))[0] == "fourier_features"

@@ -1,6 +1,6 @@
 """A weight of a tensor subclass, such as a quantised one, is the plain tensors that it holds."""
 
-from programs import Program
+from programs import Program, names
 from quantised_tensor import QUANTISED
 
 from runner.graph import Graph
@@ -54,3 +54,15 @@ def test_a_scale_is_computed_as_the_author_computes_it(program: Program) -> None
     scale = next(s for s in graph.states.values() if s.path == "fc.weight.scale")
     assert scale.recipe is not None
     assert [op.name for op in scale.recipe.operations][-2:] == ["amax", "div"]
+
+
+def test_a_weight_made_of_packed_integers_and_scales_is_dequantised(program: Program) -> None:
+    graph = program(
+        "w = torch.stack((self.packed >> 4, self.packed & 15), -1).flatten(1) * self.scales\n"
+        "return x @ w.t()",
+        init="""
+        self.register_buffer("packed", torch.randint(0, 256, (6, 4), dtype=torch.uint8))
+        self.register_buffer("scales", torch.rand(6, 1))
+        """,
+    )
+    assert names(graph) == ["dequantize", "matmul"]

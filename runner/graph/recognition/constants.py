@@ -180,7 +180,20 @@ def constant_name(cone: set[int], flow: Flow, varying: VaryingCode) -> str:
         return single_name
     name = _table_name(cone, operations, flow) or _authors_name(cone, flow, varying)
     main_names = [field_name(op) for op in operations if kind(op) in _NORMALIZES]
+    if not name and not single_name and _is_dequantized_weight(cone, operations, flow):
+        return "dequantize"
     return name or single_name or (main_names[0] if len(main_names) == 1 else "constant")
+
+
+def _is_dequantized_weight(cone: set[int], operations: list[Operation], flow: Flow) -> bool:
+    """Return whether a contraction reads what is made of integers and scales of the model."""
+    graph = flow.graph
+    held = {n for op in operations for n in map(flow.base, op.refs()) if n in graph.states}
+    floating = {graph.values[n].floating for n in held if graph.states[n].kind == "buffer"}
+    is_scaled = any(op.name in {"mul", "div"} for op in operations)
+    result = graph.values[operations[-1].outputs[0]]
+    reads_both = floating == {True, False} and result.floating and is_scaled
+    return reads_both and bool(_reader_names(cone, flow) & CONTRACTION)
 
 
 def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str | None:
@@ -192,6 +205,8 @@ def _table_name(cone: set[int], operations: list[Operation], flow: Flow) -> str 
         has_several_results = len(flow.results(cone)) > 1
         if has_several_results and (readers - _ATTENTION) & CONTRACTION:
             return "fourier_basis"
+        if not has_several_results and readers and readers <= _JOINS:
+            return "fourier_features"  # of each position, beside what the position holds
         is_table = has_several_results or not readers <= {"add", "add_", "linear", "addmm"}
         return "rope_table" if is_table else "sinusoidal_embedding"
     square = len(spec.shape) > 1 and spec.shape[-1] == spec.shape[-2]
@@ -322,5 +337,6 @@ def _reader_names(cone: set[int], flow: Flow) -> set[str]:
     return names
 
 
+_JOINS = {"cat", "concat", "concatenate", "stack"}
 # Operators between the scores and the softmax.
 _SCORES = {"add", "sub", "mul", "div", "baddbmm", "masked_fill", "where", "maximum", "clamp", "to"}
