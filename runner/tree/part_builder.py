@@ -133,7 +133,7 @@ class PartBuilder:
         if call in scopes:  # all children may be in one inner call of it
             scopes = scopes[: scopes.index(call) + 1]
         if stem == level:  # a class called Layer, or a fusion without a name
-            stem = f"{_main_operation(parts)}_{level}"
+            stem = f"{_distinguishing_word(parts)}_{level}"
             name = stem if name == level else name
         return Part(
             level,
@@ -239,9 +239,11 @@ class PartBuilder:
         return touching
 
 
-def _main_operation(parts: Iterable[Part]) -> str:
-    """Return the operation of most contractions in the parts, or else of most kernels."""
+def _distinguishing_word(parts: Iterable[Part]) -> str:
+    """Return `moe` or `attention`, or the operation of most contractions, or of most kernels."""
     kernels = [part.kernel for ancestor in parts for part in ancestor.kernels() if part.kernel]
+    if special := special_stem([kernel.operation for kernel in kernels]):
+        return special.removesuffix("_block")
     contractions = [kernel for kernel in kernels if kernel.kind == "contraction"]
     return Counter(k.operation for k in contractions or kernels).most_common(1)[0][0]
 

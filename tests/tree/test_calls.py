@@ -218,3 +218,24 @@ def test_a_part_is_never_called_after_its_level_alone(apart: Apart) -> None:
 def test_a_block_around_one_contraction_is_no_mlp(apart: Apart) -> None:
     _, root = apart(NAMES)
     assert "mlp_block" not in drawn(root)
+
+
+CONTENTS = {
+    "attention": "F.scaled_dot_product_attention(x, x, self.b(x))",
+    "moe": "(torch.einsum('...kij,...j->...ki', self.experts[i], x) * w[..., None]).sum(-2)",
+}
+
+
+@pytest.mark.parametrize("word", CONTENTS)
+def test_a_class_called_layer_is_named_by_what_tells_it_from_others(
+    apart: Apart, word: str
+) -> None:
+    layer = NAMES.replace("torch.rand_like(x)", CONTENTS[word]).replace(
+        "        x = x + self.a",
+        "        w, i = self.a(x)[..., :4].softmax(-1).topk(2)\n        x = x + self.a"
+        if word == "moe"
+        else "        x = x + self.a",
+    )
+    parameter = "self.experts = nn.Parameter(torch.rand(4, 8, 8))\n        self.a,"
+    _, root = apart(layer.replace("self.a,", parameter, 1))
+    assert {part.stem for part in root.walk() if part.level == "layer"} == {f"{word}_layer"}
