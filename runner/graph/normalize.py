@@ -24,7 +24,7 @@ from runner.graph.ir import (
     substitute_operands,
 )
 from runner.graph.recognition.scatters import scatter_into_base
-from runner.graph.simplify import free_fills_from_weights, remove_dead_views
+from runner.graph.simplify import free_fills, remove_dead_views
 from runner.graph.tracing.convolutions import name_convolution
 
 # Operators that read only another tensor's shape or dtype -> the equivalent without that tensor.
@@ -67,7 +67,7 @@ _NUMBER = re.compile(r"torch\.tensor\((True|False|-?[\d.e+-]+),")
 
 def normalize(graph: Graph) -> Graph:
     """Return the same program without in-place operations and operations that do nothing."""
-    return free_fills_from_weights(remove_dead_views(_Functionalizer(graph).run()))
+    return free_fills(remove_dead_views(_Functionalizer(graph).run()))
 
 
 def _scalar_tensor(

@@ -53,7 +53,7 @@ def interpret(graph: Graph, tensors: Mapping[str, torch.Tensor]) -> list[torch.T
         if isinstance(arg, Ref):
             return known[arg.name]
         if isinstance(arg, Symbol):
-            return eval(arg.text, {"torch": torch})
+            return eval(arg.text, {"torch": torch, "device": torch.device("cpu")})
         return [argument(item) for item in arg] if isinstance(arg, tuple) else arg
 
     for op in graph.operations:

@@ -4,6 +4,8 @@ import pytest
 from programs import Program, names
 from test_kernels import assert_sound
 
+from runner.graph import recognize
+
 FILLS = {
     "rows": ("stack", "out = torch.zeros(4, 8)\nfor t in range(4):\n    out[t] = x[t].exp()"),
     "columns": (
@@ -80,3 +82,20 @@ class Row(nn.Module):
     )
     assert names(graph).count("slice_update") == 2
     assert_sound(graph)
+
+
+def test_a_filled_tensor_reads_no_tensor_that_only_gave_its_shape(program: Program) -> None:
+    graph = program(
+        """\
+        h = x.exp()
+        out = torch.zeros_like(h)
+        for t in range(4):
+            out[t] = h[t].sin()
+        return out
+        """
+    )
+    kernel = recognize(graph)[-1]
+    read = {name for i in kernel.members for name in graph.operations[i].refs()}
+    made = {name for i in kernel.members for name in graph.operations[i].outputs}
+    assert kernel.operation == "stack"
+    assert len(read - made) == 4
