@@ -93,7 +93,8 @@ def evaluate(request: EvaluationRequest) -> EvaluationAnswer:
             judges = work.start_solutions(solutions, programs)
             work.judge_own_inputs(judges)
             work.judge_values_of_model(judges)
-            evaluations = [work.evaluate_solution(solution, judges) for solution in solutions]
+        # Their programs have ended, so that none can slow down what is measured.
+        evaluations = [work.evaluate_solution(solution, judges) for solution in solutions]
         right = [s for s, e in zip(solutions, evaluations, strict=True) if e.judgement == "right"]
         model, evaluations, text = work.evaluate_model(right, evaluations, Path(folder))
     evaluation = Evaluation(

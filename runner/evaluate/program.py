@@ -7,6 +7,7 @@ a model with solutions in it. All of them run under the same protocol, so that t
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 
@@ -33,13 +34,23 @@ CALL_TIMEOUT_S = 60.0
 COMPILE_TIMEOUT_S = 180.0
 """Seconds that importing a file, or a first call, may take: compilers run in it."""
 FLUSH_BYTES = 64 << 20
-"""Bytes that are written between batches, so that no cache holds the inputs any more."""
+"""Bytes that are read before short batches, so that no cache holds the inputs any more."""
 _LONGEST_REASON = 300
 _TOOLS = (shared_memory, wire_format, sandbox, nested_values, program_values)
 _SEARCHED_VARIABLES = ("PATH", "LANG", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
 """Environment variables that a program sees, because compilers need them."""
 
+_SCHEDULER_CLOCK = 2
+"""The low bits of a clock that counts another process's time: see clock_getcpuclockid(3)."""
+
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Duration(NamedTuple):
+    """How long a program took: by the clock, and by the processors that its threads kept busy."""
+
+    wall_s: float
+    busy_s: float
 
 
 class ProgramError(Exception):
@@ -67,6 +78,11 @@ class ProgramServer:
     def __init__(self, folder: Path, threads: int) -> None:
         """`folder`: where programs are copied to, and may write."""
         self._folder, self._threads, self._count = folder, threads, 0
+        self._readable = [str(path) for path in system_paths()]
+        self.memory = Memory()
+        """Remembers what has been sent: several programs get the same weights and inputs."""
+        self.flush_buffer = torch.ones(FLUSH_BYTES // 8, dtype=torch.int64)
+        """Numbers that programs read, so that no cache holds anything else any more."""
         self.forward_s = 0.0
         """Seconds of all forwards in programs, with what compilers do in the first ones."""
         environment = {n: os.environ[n] for n in _SEARCHED_VARIABLES if n in os.environ}
@@ -106,15 +122,15 @@ class ProgramServer:
             "training": file.training,
             "compiled": file.compiled,
             "threads": self._threads,
-            "flush_bytes": FLUSH_BYTES,
-            "readable": [str(path) for path in system_paths()],
+            "readable": self._readable,
         }
         self._channel.send(request, [MemoryFile(program_end.detach())])
         program = ConfinedProgram(own_end, file, self)
         try:
-            program.request("import", None, timeout_s=COMPILE_TIMEOUT_S)
+            program.request("import", self.flush_buffer, timeout_s=COMPILE_TIMEOUT_S)
             yield program
         finally:
+            program.end()
             own_end.close()
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -138,7 +154,7 @@ class ConfinedProgram:
         """Seconds in batches in which its threads ran, and in which they waited for a processor."""
         self._connection, self._channel = connection, Channel(connection)
         self._process = int(self._channel.receive()[0]["process"])
-        self._memory = Memory()
+        self._process_file = os.pidfd_open(self._process)
         self._is_warm = False
 
     def build(self, seed: int | None = None) -> None:
@@ -165,17 +181,39 @@ class ConfinedProgram:
                 return outputs, inputs_after
         raise ProgramError("its process sent what cannot be read")
 
-    def place(self, batch: Sequence[Inputs]) -> float:
-        """Send it inputs for `run_batch`, flush the cache, and return the seconds that took."""
-        started = time.perf_counter()
-        self.request("place", [[list(args), kwargs] for args, kwargs in batch])
-        return time.perf_counter() - started
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let it run inside the block, and stop it afterwards with all processes of its group."""
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.stop()
 
-    def run_batch(self, seed: int) -> float:
+    def stop(self) -> None:
+        """Stop it until it is `running` again: it cannot slow down what is measured meanwhile."""
+        self._signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        """Kill it, whatever it does."""
+        self._signal(signal.SIGKILL)
+        os.close(self._process_file)
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._process_file, 0)  # Its number may be another's now.
+            os.killpg(self._process, number)
+
+    def place(self, batch: Sequence[Inputs], seed: int, *, flush: bool = True) -> Duration:
+        """Send it inputs for `run_batch`, flush the cache, and return how long that took."""
+        contents = [[list(args), kwargs] for args, kwargs in batch]
+        return self._time_exchange(self._write_message("place", [contents, seed, flush]))[1]
+
+    def run_batch(self) -> float:
         """Call it once on each placed input; return the seconds until it has answered."""
         busy_s, waiting_s = _read_schedule(self._process)
         started = time.perf_counter()
-        self.request("run", seed, timeout_s=COMPILE_TIMEOUT_S)
+        self.request("run", None, timeout_s=COMPILE_TIMEOUT_S)
         seconds = time.perf_counter() - started
         schedule = _read_schedule(self._process)
         self.busy_s += schedule[0] - busy_s
@@ -183,36 +221,59 @@ class ConfinedProgram:
         self._server.forward_s += seconds
         return seconds
 
-    def deliver(self, count: int) -> tuple[list[Any], float]:
-        """Return all outputs of the last batch, and the seconds until they are here."""
-        started = time.perf_counter()
-        outputs = self.request("deliver", None)
-        seconds = time.perf_counter() - started
+    def deliver(self, count: int) -> tuple[list[Any], Duration]:
+        """Return all outputs of the last batch, and how long it took until they were here."""
+        outputs, duration = self._time_exchange(self._write_message("deliver", None))
         if not isinstance(outputs, list) or len(outputs) != count:
             raise ProgramError("its process sent what cannot be read")
-        return outputs, seconds
+        return outputs, duration
 
     def request(self, kind: str, content: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         """Send a message and return the content of its answer; ProgramError if there is none."""
+        return self._exchange(self._write_message(kind, content), timeout_s)
+
+    def _write_message(self, kind: str, content: Any) -> tuple[dict[str, Any], list[MemoryFile]]:
+        """Return a message with the files that hold its tensors."""
         tensors: list[torch.Tensor] = []
 
         def index_tensor(tensor: torch.Tensor) -> int:
             tensors.append(tensor)
             return len(tensors) - 1
 
+        try:
+            message = {"kind": kind, "content": encode(content, index_tensor)}
+            descriptions, files = self._server.memory.write(tensors)
+        except NotToldError as error:
+            raise ProgramError(f"{error} cannot be sent to another process") from error
+        return message | {"tensors": descriptions}, files
+
+    def _time_exchange(
+        self, message: tuple[dict[str, Any], list[MemoryFile]]
+    ) -> tuple[Any, Duration]:
+        """Return the content of the answer to a message, and how long it took."""
+        busy_s, started = self._read_busy_s(), time.perf_counter()
+        answer = self._exchange(message, CALL_TIMEOUT_S)
+        seconds = time.perf_counter() - started
+        return answer, Duration(seconds, self._read_busy_s() - busy_s)
+
+    def _read_busy_s(self) -> float:
+        """Return the processor seconds of all its threads, also of those that have ended."""
+        try:
+            return time.clock_gettime(~self._process << 3 | _SCHEDULER_CLOCK)
+        except OSError as error:
+            raise ProgramError("its process ended") from error
+
+    def _exchange(self, message: tuple[dict[str, Any], list[MemoryFile]], timeout_s: float) -> Any:
+        """Send a message that is written already, and return the content of its answer."""
         self._connection.settimeout(timeout_s)
         started = time.monotonic()
         try:
-            message = {"kind": kind, "content": encode(content, index_tensor)}
-            descriptions, files = self._memory.write(tensors)
-            self._channel.send(message | {"tensors": descriptions}, files)
+            self._channel.send(*message)
             answer, answer_files = self._channel.receive()
             if isinstance(answer, dict) and "error" in answer:
                 raise ProgramError(to_one_line(answer["error"])[:_LONGEST_REASON])
-            received = self._memory.read(answer["tensors"], answer_files)
+            received = self._server.memory.read(answer["tensors"], answer_files)
             return decode(answer["content"], received.__getitem__)
-        except NotToldError as error:
-            raise ProgramError(f"{error} cannot be sent to another process") from error
         except ConnectionLostError as error:
             if time.monotonic() - started >= timeout_s:
                 raise ProgramError(f"no answer within {timeout_s:.0f} s") from error

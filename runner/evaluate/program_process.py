@@ -24,7 +24,9 @@ _CACHE_VARIABLES = {
 }
 """Maps variables to folders in the writable one, in which compilers keep files."""
 _Tools = dict[str, Any]
-_collect, _freeze = gc.collect, gc.freeze  # Before a solution can put others there.
+_collect, _freeze, _sum = gc.collect, gc.freeze, torch.sum
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+"""Functions and classes as they were before a solution could put others there."""
 
 
 def run_request(request: dict[str, Any], answers: Any, tools: _Tools) -> None:
@@ -74,7 +76,7 @@ class _Program:
         self._forward: Any = None
         self._batch: list[Any] = []
         self._outputs: list[Any] = []
-        self._flush_buffer = torch.empty(0, dtype=torch.int64)
+        self._flush_buffer: Any = None
 
     def handle(self, message: dict[str, Any], files: list[Any]) -> tuple[dict[str, Any], list[Any]]:
         """Return the answer to one message, with its files."""
@@ -104,7 +106,8 @@ class _Program:
         descriptions, files = self._tools["Memory"]().write([t.detach() for t in tensors])
         return {"content": content, "tensors": descriptions}, files
 
-    def _import(self, _: Any) -> None:
+    def _import(self, flush_buffer: torch.Tensor) -> None:
+        self._flush_buffer = flush_buffer
         path = Path(self._request["file"])
         self._tools["seed_generators"](0)
         self._module = self._tools["import_file"](path, path.stem)
@@ -158,8 +161,9 @@ class _Program:
             seconds += time.perf_counter() - started
         return [outputs, inputs_after, seconds]
 
-    def _place(self, batch: Any) -> None:
-        """Put inputs where those of the last batch were, and flush the cache."""
+    def _place(self, content: Any) -> None:
+        """Put inputs where those of the last batch were, and flush the cache if asked to."""
+        batch, seed, flush = content
         self._outputs.clear()
         copy_nested, list_tensors = self._tools["copy_nested"], self._tools["list_tensors"]
         if self._tools["are_alike"](self._batch, batch):
@@ -170,20 +174,18 @@ class _Program:
         gc.callbacks.clear()
         _collect()
         _freeze()  # What a compiler left behind would take a tenth of a second each time.
-        if not self._flush_buffer.numel():
-            count = self._request["flush_bytes"] // self._flush_buffer.element_size()
-            self._flush_buffer = torch.zeros(count, dtype=torch.int64)
-        self._flush_buffer += 1
+        self._tools["seed_generators"](seed)
+        if flush:
+            _sum(self._flush_buffer)
 
-    def _run_batch(self, seed: int) -> None:
+    def _run_batch(self, _: None) -> None:
         """Call the model on the inputs of the batch; the judge measures the time."""
         forward, outputs = self._forward, self._outputs
-        self._tools["seed_generators"](seed)
         with torch.no_grad():
             for args, kwargs in self._batch:
                 outputs.append(forward(*args, **kwargs))
         for tensor in self._tools["list_tensors"](outputs):
-            if type(tensor) not in {torch.Tensor, torch.nn.Parameter}:
+            if type(tensor) not in _PLAIN_TENSORS:
                 raise TypeError(f"returns a {type(tensor).__name__}: return a plain torch.Tensor")
 
     def _deliver(self, _: None) -> list[Any]:

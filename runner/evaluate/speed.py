@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from runner.evaluate.program import ConfinedProgram, Inputs, ProgramError
+from runner.evaluate.program import ConfinedProgram, Duration, Inputs, ProgramError
 from runner.store.evaluation import Speed
 from runner.verify.gates.compare import STEP, Tolerance, compare
 from runner.verify.runtime.output_leaves import tensors
@@ -35,16 +35,18 @@ ENOUGH_S = 2.0
 FEWEST_PAIRS = 2
 MOST_PAIRS = 8
 """Most pairs of a round."""
-BATCH_S = 0.01
+BATCH_S = 0.05
 """A batch has as many calls as the slower program makes in about this time."""
+LONG_BATCH_S = 0.2
+"""Batches from this time on leave caches as they are: what is in them saves two milliseconds."""
 MOST_CALLS = 32
 MOST_BATCH_BYTES = 128 << 20
 SLOW_S = 1.0
 """For calls that take this long, one warms a process up, and one is measured in each round."""
 _SLACK = 16.0
 """Factor of the tolerance for timed calls: they show other work, and not another order of sums."""
-_EXCESS_SHARE = 0.25
-"""Part of the other program's time from which on slower receiving or delivering is added."""
+_EXCESS_SHARE = 0.05
+"""Part of the first program's time from which on slower receiving or delivering is added."""
 
 Start = Callable[[], AbstractContextManager[ConfinedProgram]]
 """Starts a program, and gives it its weights."""
@@ -63,11 +65,11 @@ class NoTimeError(Exception):
 
 
 class _BatchTimes(NamedTuple):
-    """Seconds that a program took to receive the inputs of a batch, to run, and to deliver."""
+    """How long a program took to receive the inputs of a batch, to run, and to deliver."""
 
-    place_s: float
+    place: Duration
     run_s: float
-    deliver_s: float
+    deliver: Duration
 
 
 def measure_pairs(
@@ -100,17 +102,19 @@ def measure_pairs(
             if not number:
                 with _blame_baseline():
                     call_s = _time_call(before, draw_inputs)
-                    output_bytes = _count_bytes(before.deliver(1)[0])
+                    with before.running():
+                        output_bytes = _count_bytes(before.deliver(1)[0])
                 call_s = max(call_s, _time_call(after, draw_inputs))
                 calls = _count_calls(call_s, draw_inputs, output_bytes)
             warm_up_pairs = (number > 0) if call_s > SLOW_S else 1 if calls > 1 else 2
+            flush = call_s * calls < LONG_BATCH_S
             for _ in range(warm_up_pairs):
-                _run_pair(programs, draw_inputs, calls, allowed)
+                _run_pair(programs, draw_inputs, calls, allowed, flush)
             started, pairs = time.monotonic(), 0
             while pairs < (1 if call_s > SLOW_S else FEWEST_PAIRS) or (
                 pairs < MOST_PAIRS and time.monotonic() - started < enough_s / ROUNDS
             ):
-                pair = _run_pair(programs, draw_inputs, calls, allowed)
+                pair = _run_pair(programs, draw_inputs, calls, allowed, flush)
                 before_times.append(pair[0])
                 after_times.append(pair[1])
                 pairs += 1
@@ -120,7 +124,7 @@ def measure_pairs(
         now = time.monotonic()
         if now + (ROUNDS - 1 - number) * (now - round_started) > deadline:
             raise NoTimeError
-    excess = _find_excess(before_times, after_times)
+    excess = _find_excess(before_times, after_times, pairs_of_rounds)
     before_s = [times.run_s / calls for times in before_times]
     after_s = [(times.run_s + excess) / calls for times in after_times]
     speed = summarize_pairs(before_s, after_s, pairs_of_rounds, calls)
@@ -140,12 +144,16 @@ def _blame_baseline() -> Iterator[None]:
 def _start_both(
     stack: ExitStack, start_before: Start, start_after: Start
 ) -> tuple[ConfinedProgram, ConfinedProgram]:
-    """Start both programs in random order: the first one may get other memory than the second."""
+    """Start both programs in random order: the first one may get other memory than the second.
+
+    Only the one that is measured runs, so that the other one cannot slow it down.
+    """
     starts = [start_before, start_after]
     programs: dict[int, ConfinedProgram] = {}
     for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
         with nullcontext() if index else _blame_baseline():
             programs[index] = stack.enter_context(starts[index]())
+            programs[index].stop()
     return programs[0], programs[1]
 
 
@@ -154,6 +162,7 @@ def _run_pair(
     draw_inputs: Callable[[], Inputs],
     calls: int,
     allowed: float,
+    flush: bool,
 ) -> tuple[_BatchTimes, _BatchTimes]:
     """Let both programs run on one batch; return the times of each."""
     batch = [draw_inputs() for _ in range(calls)]
@@ -163,11 +172,11 @@ def _run_pair(
     outputs: dict[int, Any] = {}
     for index in [0, 1] if secrets.randbelow(2) else [1, 0]:
         program = programs[index]
-        with nullcontext() if index else _blame_baseline():
-            place_s, run_s = program.place(batch), program.run_batch(seed)
-            delivered, deliver_s = program.deliver(calls)
+        with nullcontext() if index else _blame_baseline(), program.running():
+            place, run_s = program.place(batch, seed, flush=flush), program.run_batch()
+            delivered, deliver = program.deliver(calls)
             outputs[index] = delivered[chosen]
-        times[index] = _BatchTimes(place_s, run_s, deliver_s)
+        times[index] = _BatchTimes(place, run_s, deliver)
     factor = allowed * _SLACK
     tolerances = {dtype: Tolerance(t.rtol * factor, t.atol * factor) for dtype, t in STEP.items()}
     difference = compare(outputs[0], outputs[1], tolerances)
@@ -183,13 +192,8 @@ def summarize_pairs(
 
     `pairs_of_rounds`: number of pairs in each of the ROUNDS rounds.
     """
-    quotients = [b / a for b, a in zip(before_s, after_s, strict=True)]
-    logarithms, first = list[float](), 0
-    for pairs in pairs_of_rounds:
-        logarithms.append(math.log(statistics.median(quotients[first : first + pairs])))
-        first += pairs
-    middle = statistics.fmean(logarithms)
-    half = _STUDENTS_T * statistics.stdev(logarithms) / math.sqrt(len(logarithms))
+    logarithms = [math.log(b / a) for b, a in zip(before_s, after_s, strict=True)]
+    middle, half = _estimate_mean(logarithms, pairs_of_rounds)
     return Speed(
         before_s=[_round(seconds) for seconds in before_s],
         after_s=[_round(seconds) for seconds in after_s],
@@ -203,41 +207,46 @@ def summarize_pairs(
     )
 
 
-def _confidence_rank(count: int) -> int:
-    """Return the rank of the sorted value above which a median lies with 97.5% probability.
-
-    Each value is above the median with probability 1/2 (the sign test); 0 for few values.
-    """
-    rank, below = 0, 0.0
-    while True:
-        below += math.comb(count, rank) / 2**count
-        if below > 0.025:
-            return max(0, rank - 1)
-        rank += 1
+def _estimate_mean(values: Sequence[float], pairs_of_rounds: Sequence[int]) -> tuple[float, float]:
+    """Return the mean of the rounds' medians, and how far it may be off at 95% confidence."""
+    medians, first = list[float](), 0
+    for pairs in pairs_of_rounds:
+        medians.append(statistics.median(values[first : first + pairs]))
+        first += pairs
+    half = _STUDENTS_T * statistics.stdev(medians) / math.sqrt(len(medians))
+    return statistics.fmean(medians), half
 
 
-def _find_excess(before: Sequence[_BatchTimes], after: Sequence[_BatchTimes]) -> float:
+def _find_excess(
+    before: Sequence[_BatchTimes], after: Sequence[_BatchTimes], pairs_of_rounds: Sequence[int]
+) -> float:
     """Return the seconds that the second program works outside of its measured time.
 
-    They count if most measurements would show more than _EXCESS_SHARE.
+    The processors' time shows what other threads do there. The seconds count if the rounds show
+    that there are more than _EXCESS_SHARE of the first program's time.
     """
-    run_s = statistics.median(times.run_s for times in before)
-    excess = 0.0
-    for part in ("place_s", "deliver_s"):
-        first, second = ([getattr(t, part) for t in times] for times in (before, after))
-        longer = sorted(b - a for a, b in zip(first, second, strict=True))
-        lowest = longer[_confidence_rank(len(longer))]
-        if lowest > _EXCESS_SHARE * max(run_s, statistics.median(first)):
-            excess += statistics.median(longer)
-    return excess
+    least = _EXCESS_SHARE * statistics.median(times.run_s for times in before)
+    total = 0.0
+    for part in ("place", "deliver"):
+        estimates = []
+        for clock in ("wall_s", "busy_s"):
+            first, second = (
+                [getattr(getattr(t, part), clock) for t in times] for times in (before, after)
+            )
+            longer = [b - a for a, b in zip(first, second, strict=True)]
+            estimates.append(_estimate_mean(longer, pairs_of_rounds))
+        if any(middle - half > least for middle, half in estimates):
+            total += max(middle for middle, _ in estimates)
+    return total
 
 
 def _time_call(program: ConfinedProgram, draw_inputs: Callable[[], Inputs]) -> float:
     """Return the seconds of a call after the first one, which may compile."""
     inputs = draw_inputs()
     for call in range(3):
-        program.place([inputs])
-        seconds = program.run_batch(0)
+        with program.running():
+            program.place([inputs], seed=0)
+            seconds = program.run_batch()
         if call and seconds > SLOW_S:
             break
     return seconds

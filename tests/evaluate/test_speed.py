@@ -1,20 +1,23 @@
 """Speed-ups from pairs in several rounds: limits, noise."""
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import torch
 from rich.console import Console
 
-from runner.evaluate.program import ConfinedProgram, Inputs
+from runner.evaluate.program import ConfinedProgram, Duration, Inputs
 from runner.evaluate.speed import measure_pairs, summarize_pairs
 from runner.evaluate.table import show_evaluation
-from runner.store.evaluation import ModelComparison, ModelEvaluation
+from runner.store.evaluation import ModelComparison, ModelEvaluation, Speed
 from tests.report.evaluated_run import solution, speed, write_evaluation
 
 ROUNDS = [2, 2, 1, 1]
+MILLISECOND = Duration(1e-3, 1e-3)
 
 
 class Stub:
@@ -22,25 +25,34 @@ class Stub:
 
     busy_s = waiting_s = 0.0
 
-    def __init__(self) -> None:
-        self.placed = 0
+    def __init__(self, place: Duration = MILLISECOND) -> None:
+        self.placed, self.place_duration = 0, place
         self.delivered_all: list[bool] = []
+        self.is_running = True
 
-    def place(self, batch: list[Inputs]) -> float:
+    def stop(self) -> None:
+        self.is_running = False
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self.is_running = True
+        yield
+        self.is_running = False
+
+    def place(self, batch: list[Inputs], seed: int, *, flush: bool = True) -> Duration:
         self.placed = len(batch)
-        return 1e-3
+        return self.place_duration
 
-    def run_batch(self, seed: int) -> float:
+    def run_batch(self) -> float:
         return 5e-4 * self.placed
 
-    def deliver(self, count: int) -> tuple[list[Any], float]:
+    def deliver(self, count: int) -> tuple[list[Any], Duration]:
         self.delivered_all.append(count == self.placed)
-        return [torch.zeros(4) for _ in range(self.placed)], 1e-3
+        return [torch.zeros(4) for _ in range(self.placed)], MILLISECOND
 
 
-def test_a_program_delivers_all_outputs_and_does_not_learn_which_one_is_compared() -> None:
-    first, second = Stub(), Stub()
-    speed = measure_pairs(
+def measure_stubs(first: Stub, second: Stub) -> Speed:
+    return measure_pairs(
         lambda: nullcontext(cast(ConfinedProgram, first)),
         lambda: nullcontext(cast(ConfinedProgram, second)),
         lambda: ((torch.zeros(4),), {}),
@@ -49,9 +61,33 @@ def test_a_program_delivers_all_outputs_and_does_not_learn_which_one_is_compared
         enough_s=0.0,
     )
 
-    assert speed.calls == 20
+
+def test_a_program_delivers_all_outputs_and_does_not_learn_which_one_is_compared() -> None:
+    first, second = Stub(), Stub()
+    speed = measure_stubs(first, second)
+
+    assert speed.calls == 32
     assert second.delivered_all
     assert all(first.delivered_all + second.delivered_all)
+
+
+@pytest.mark.parametrize("place", [Duration(2.5e-3, 1e-3), Duration(1e-3, 2.5e-3)])
+def test_work_while_inputs_are_placed_is_added_also_that_of_a_thread(place: Duration) -> None:
+    speed = measure_stubs(Stub(), Stub(place))
+    assert speed.before_median_s == 5e-4
+    assert speed.after_median_s == pytest.approx(5e-4 + 1.5e-3 / speed.calls, rel=1e-3)
+
+
+def test_a_program_is_stopped_while_the_other_one_is_measured() -> None:
+    class Witness(Stub):
+        def run_batch(self) -> float:
+            assert self.is_running
+            assert not first.is_running
+            return super().run_batch()
+
+    first = Stub()
+    measure_stubs(first, Witness())
+    assert not first.is_running
 
 
 def test_a_steady_difference_is_no_noise() -> None:
