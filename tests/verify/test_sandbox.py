@@ -7,6 +7,9 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
+
+from runner.verify.guard.sandbox import system_paths
 
 pytestmark = pytest.mark.long
 
@@ -78,3 +81,48 @@ def test_it_is_refused(tmp_path, does):
 @pytest.mark.parametrize("does", ALLOWED.values(), ids=ALLOWED)
 def test_it_may_do_this(tmp_path, does):
     assert outcome(tmp_path, does) == "done"
+
+
+LEAVES_PROCESSES = """
+import os, time
+from runner.verify.guard import forking_server
+
+def start():
+    child = os.fork()
+    if not child:
+        time.sleep(1000)
+    return child
+
+def is_running(child):
+    try:
+        return os.waitpid(child, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False
+
+program, stray = start(), start()
+forking_server._end_children({program})
+print(is_running(program), is_running(stray))
+forking_server._end_children(set())
+print(is_running(program))
+os.listdir = os.scandir = None
+forking_server._end_children(set())  # Without children, nothing has to be listed.
+"""
+
+
+def test_processes_that_a_program_leaves_are_ended_and_looked_for_only_where_there_are_any() -> (
+    None
+):
+    ended = subprocess.run(
+        [sys.executable, "-c", LEAVES_PROCESSES], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.stdout, ended.stderr) == ("True False\nFalse\n", "")
+
+
+def test_a_folder_of_packages_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x-packages").mkdir()
+    (tmp_path / "x-packages" / "link").symlink_to(tmp_path / "cache")
+    monkeypatch.syspath_prepend(tmp_path / "x-packages")
+    first = system_paths()
+    assert {tmp_path / "cache", Path(torch.__file__).parents[1]} <= {*first}
+    monkeypatch.setattr(Path, "iterdir", None)
+    assert system_paths() == first

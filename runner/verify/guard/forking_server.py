@@ -14,7 +14,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 _SET_CHILD_SUBREAPER = 36
@@ -37,8 +36,9 @@ def serve(descriptor: int, run_request: Callable[..., None], tools: dict[str, An
         except tools["ConnectionLostError"]:
             _end_children(set())
             os._exit(0)
-        programs -= {program for program in programs if os.waitpid(program, os.WNOHANG)[0]}
-        _end_children(programs)
+        if ended := {program for program in programs if os.waitpid(program, os.WNOHANG)[0]}:
+            programs -= ended
+            _end_children(programs)
         program = os.fork()
         if program:
             programs.add(program)
@@ -53,12 +53,26 @@ def serve(descriptor: int, run_request: Callable[..., None], tools: dict[str, An
 
 def _end_children(programs: set[int]) -> None:
     """Kill the children of this process that are no running programs, with their groups."""
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError):
-            fields = entry.read_text().rpartition(")")[2].split()
-            child = int(entry.parent.name)
-            if int(fields[1]) == os.getpid() and child not in programs:
+    if not programs and not _has_children():
+        return
+    own_id = str(os.getpid()).encode()
+    # These are quicker than pathlib, and a machine may run thousands of processes.
+    names = os.listdir("/proc") if sys.platform == "linux" else []  # noqa: PTH208
+    for child in (int(name) for name in names if name.isdigit()):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{child}/stat", "rb", buffering=0) as file:  # noqa: PTH123
+                parent_id = file.read().rpartition(b")")[2].split()[1]
+            if parent_id == own_id and child not in programs:
                 for kill in (os.killpg, os.kill):
                     with contextlib.suppress(ProcessLookupError, PermissionError):
                         kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
+
+
+def _has_children() -> bool:
+    """Return whether this process has children, running or ended."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True

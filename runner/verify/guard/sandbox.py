@@ -6,6 +6,7 @@ nothing.
 """
 
 import ctypes
+import functools
 import os
 import platform
 import struct
@@ -54,12 +55,18 @@ def system_paths() -> list[Path]:
     """Return the paths that a program has to read to import torch and the standard library."""
     roots = {Path(sys.prefix), Path(sys.base_prefix)}
     for folder in (Path(entry) for entry in sys.path if entry.endswith("-packages")):
-        roots |= {folder, folder.resolve()}
-        with suppress(OSError):  # Some installers link to a cache of packages.
-            roots |= {link.resolve() for link in folder.iterdir() if link.is_symlink()}
+        roots |= {folder, folder.resolve(), *_link_targets(folder)}
     torch_file = Path(str(sys.modules["torch"].__file__))
     roots |= {torch_file.parents[1], torch_file.resolve().parents[1]}
     return [*(Path("/", name) for name in _SYSTEM_PATHS), *sorted(roots)]
+
+
+@functools.cache  # A judge asks once for each file, and the folder may hold thousands of entries.
+def _link_targets(folder: Path) -> frozenset[Path]:
+    """Return what the links in a folder of packages point to; some installers link to a cache."""
+    with suppress(OSError):
+        return frozenset(link.resolve() for link in folder.iterdir() if link.is_symlink())
+    return frozenset()
 
 
 def confine(folder: Path, readable: Iterable[Path] | None, *, has_compilers: bool = False) -> bool:
