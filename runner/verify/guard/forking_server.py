@@ -53,11 +53,11 @@ def serve(descriptor: int, run_request: Callable[..., None], tools: dict[str, An
 
 def _end_children(programs: set[int]) -> None:
     """Kill the children of this process that are no running programs, with their groups."""
-    if not programs and not _has_children():
+    if sys.platform != "linux" or not (programs or _has_children()):
         return
     own_id = str(os.getpid()).encode()
     # These are quicker than pathlib, and a machine may run thousands of processes.
-    names = os.listdir("/proc") if sys.platform == "linux" else []  # noqa: PTH208
+    names = os.listdir("/proc")  # noqa: PTH208
     for child in (int(name) for name in names if name.isdigit()):
         with contextlib.suppress(OSError):
             with open(f"/proc/{child}/stat", "rb", buffering=0) as file:  # noqa: PTH123
