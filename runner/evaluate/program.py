@@ -154,7 +154,7 @@ class ConfinedProgram:
         """Seconds in batches in which its threads ran, and in which they waited for a processor."""
         self._connection, self._channel = connection, Channel(connection)
         self._process = int(self._channel.receive()[0]["process"])
-        self._process_file = os.pidfd_open(self._process)
+        self._process_file = os.pidfd_open(self._process) if sys.platform == "linux" else None
         self._is_warm = False
 
     def build(self, seed: int | None = None) -> None:
@@ -197,11 +197,13 @@ class ConfinedProgram:
     def end(self) -> None:
         """Kill it, whatever it does."""
         self._signal(signal.SIGKILL)
-        os.close(self._process_file)
+        if self._process_file is not None:
+            os.close(self._process_file)
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._process_file, 0)  # Its number may be another's now.
+            if self._process_file is not None:  # Its number may be another's now.
+                signal.pidfd_send_signal(self._process_file, 0)
             os.killpg(self._process, number)
 
     def place(self, batch: Sequence[Inputs], seed: int, *, flush: bool = True) -> Duration:
@@ -257,7 +259,12 @@ class ConfinedProgram:
         return answer, Duration(seconds, self._read_busy_s() - busy_s)
 
     def _read_busy_s(self) -> float:
-        """Return the processor seconds of all its threads, also of those that have ended."""
+        """Return the processor seconds of all its threads, also of those that have ended.
+
+        They are 0 where the system does not tell them.
+        """
+        if sys.platform != "linux":
+            return 0.0
         try:
             return time.clock_gettime(~self._process << 3 | _SCHEDULER_CLOCK)
         except OSError as error:
