@@ -214,18 +214,18 @@ class _Functionalizer:
 
     def _copy_instead_of_cat(self, op: Operation) -> Operation:
         """Replace `torch.cat([empty, x])` by a copy of x: it is the first step of a cache."""
-        joined = [name for name in references(op.args) if self.values[name].numel]
+        given = list(references(op.args))
+        joined = [name for name in given if self.values[name].numel]
         result = self.values[op.outputs[0]]
-        if op.name != "cat" or len(joined) != 1 or not result.contiguous:
+        if op.name != "cat" or len(given) == 1 or len(joined) != 1 or not result.contiguous:
             return op
-        if (
-            self.values[joined[0]].shape != result.shape
-            or self.values[joined[0]].dtype != result.dtype
-        ):
+        (source,) = joined
+        if (self.values[source].shape, self.values[source].dtype) != (result.shape, result.dtype):
             return op
         layout = (("memory_format", Symbol("torch.contiguous_format")),)
-        source = (Ref(joined[0]),)
-        return replace(op, target="clone.default", args=source, kwargs=layout, schema=("self",))
+        return replace(
+            op, target="clone.default", args=(Ref(source),), kwargs=layout, schema=("self",)
+        )
 
     def _updates_batch_count(self, op: Operation) -> bool:
         """Return whether an operation updates nn.BatchNorm's batch count, which nothing reads."""

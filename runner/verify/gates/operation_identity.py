@@ -120,7 +120,7 @@ def name_as_copy(name: str, bound: list[BoundArgument]) -> tuple[str, list[Bound
     if name == "cat":
         given = bound[0].tensors
         joined = [tensor for tensor in given if tensor.numel()]
-        if len(joined) == 1 and len({tensor.dtype for tensor in given}) == 1:
+        if len(joined) == 1 < len(given) and len({tensor.dtype for tensor in given}) == 1:
             return "clone", [BoundArgument("self", joined[0], False, joined)]
     return name, bound
 
