@@ -50,7 +50,7 @@ def places(graph: Graph) -> list[tuple[str, str]]:
             [("arange", "device")],
         ),
         "made of no number": (
-            "return torch.cat([torch.tensor([], device=x.device), x.flatten()])",
+            "return torch.cat([x, torch.tensor([], device=x.device), x])",
             [("to", "device")],
         ),
         "the end of a chain on the CPU": (
