@@ -67,6 +67,13 @@ class LayerStructure:
         self.is_outermost: dict[int, bool] = {}
         """For each region's id, whether neither it nor a call around it has a repeated class."""
         self._mark_outermost(root, True)
+        self.attribute_classes = {
+            _own_class(call)
+            for region in [root, *root.walk()]
+            for call in region.inner()
+            if self.is_outermost[id(region)] and self._holder_path(call) not in self.containers
+        } - {""}
+        """Classes of calls in no container, inside no call of a repeated class."""
         chains = [chain for region in [root, *root.walk()] for chain in self._layer_chains(region)]
         self.layer_classes = {chain.cls for chain in chains} - {""}
         self.stacked_classes = {chain.cls for chain in chains if chain.fills_container} - {""}
@@ -93,7 +100,7 @@ class LayerStructure:
 
     def is_frame(self, region: Region) -> bool:
         """Return whether a call is mostly a frame around layers, and so no layer itself."""
-        if self._is_one_of_several_methods(region):
+        if self._is_one_of_several_methods(region) or self._is_around_block(region):
             return True
         return id(region) not in self.side_by_side_ids and self._is_around_layers(region)
 
@@ -106,6 +113,21 @@ class LayerStructure:
             return False
         large = sum(_size(inner) for inner in region.inner() if _size(inner) > LARGEST_FUSION)
         return len(self.methods_by_path[region.scope.path]) > 1 and large >= MOSTLY * _size(region)
+
+    def _is_around_block(self, region: Region) -> bool:
+        """Return whether a container, in no list, is around one block that elsewhere is a layer.
+
+        A U-Net may end in `Sequential(ConvBlock(), nn.Conv2d())`, and call ConvBlock before.
+        """
+        if region.scope is None or not is_container(region.scope):
+            return False
+        calls = [r for r in region.inner() if _own_class(r) and id(r) not in self.fused_ids]
+        return (
+            self._holder_path(region) not in self.containers
+            and len(calls) == 1
+            and _own_class(calls[0]) in self.attribute_classes
+            and sum(self.flow.contractions[k] for k in calls[0].kernels()) > 1
+        )
 
     def _is_around_layers(self, region: Region) -> bool:
         """Return whether layers, or too many parts, make up most of a call."""
@@ -198,9 +220,7 @@ class LayerStructure:
         """Return whether a block is one fusion with one residual add at most."""
         if block.scope is not None and is_container(block.scope):
             return all(map(self._is_small_block, block.inner()))
-        kernels = set(block.kernels())
-        adds = sum(is_residual(self.flow, k, kernels) for k in kernels)
-        return adds < 2 and fits_fusion(self.flow, kernels)
+        return self._adds(block) < 2 and fits_fusion(self.flow, set(block.kernels()))
 
     def _blocks(self, region: Region) -> Iterator[Region]:
         """Yield the outermost calls in a region that are layers."""
@@ -255,9 +275,12 @@ class LayerStructure:
                 container = holder if holder in self.containers else ""
                 groups.setdefault((inner.scope.callee, container), []).append(inner)
         for (cls, holder), calls in groups.items():
-            is_chain = len(calls) > 1 and all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
+            is_chain = all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
+            # Each stream of a model may pass through the blocks of a list.
+            are_blocks = bool(holder) and all(self._adds(call) > 1 for call in calls)
             if (
-                is_chain
+                len(calls) > 1
+                and (is_chain or are_blocks)
                 and not _meet_in_concatenation(self.flow, calls)
                 and not self._is_one_block(calls, holder)
             ):
@@ -321,9 +344,12 @@ class LayerStructure:
     def is_two_blocks(self, region: Region) -> bool:
         """Return whether a call is a container with two residual adds: attention, then MLP."""
         assert region.scope is not None
+        return is_container(region.scope) and self._adds(region) > 1
+
+    def _adds(self, region: Region) -> int:
+        """Return the number of residual adds in a call."""
         inside = set(region.kernels())
-        adds = sum(is_residual(self.flow, k, inside) for k in inside)
-        return is_container(region.scope) and adds > 1
+        return sum(is_residual(self.flow, k, inside) for k in inside)
 
     def must_be_split(self, region: Region) -> bool:
         """Return whether a large call has several calls of one class with contractions inside.

@@ -104,7 +104,10 @@ class PartBuilder:
             return class_stem
         if is_numbered(scope):
             return line_stem([self.kernels[k] for k in kernels], container_stem(scope.path))
-        return container_stem(scope.path)
+        stem = container_stem(scope.path)
+        if stem in {self.kernels[k].operation for k in kernels}:  # `self.linear = Sequential(...)`
+            return line_stem([self.kernels[k] for k in kernels], stem)
+        return stem
 
     def fusion_part(self, fusion: Fusion) -> Part:
         """Return a fusion as a part."""

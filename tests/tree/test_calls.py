@@ -239,3 +239,77 @@ def test_a_class_called_layer_is_named_by_what_tells_it_from_others(
     parameter = "self.experts = nn.Parameter(torch.rand(4, 8, 8))\n        self.a,"
     _, root = apart(layer.replace("self.a,", parameter, 1))
     assert {part.stem for part in root.walk() if part.level == "layer"} == {f"{word}_layer"}
+
+
+STREAMS = (
+    TRANSFORMER.replace("STATEMENTS", "").replace("SCALE", "1.0").split("class Model")[0]
+    + """
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(2))
+
+    def forward(self, x, y):
+        for block in self.blocks:
+            x, y = block(x), block(y)
+        return x, y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+
+    def forward(self, x):
+        x, y = self.encoder(x, x.flip(0))
+        return x * y
+"""
+    + ENDS
+)
+
+
+def test_the_blocks_of_a_list_through_which_two_streams_pass_are_layers(apart: Apart) -> None:
+    _, root = apart(STREAMS)
+    assert [part.stem for part in root.walk() if part.level == "layer"] == ["block"] * 4
+    assert "linear_gelu_linear" not in fusions(root)
+    assert fusions(root).count("mlp") == 4
+
+
+HEADED = (
+    """
+class ConvBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv1d(6, 6, 3, padding=1), nn.Conv1d(6, 6, 3, padding=1)
+
+    def forward(self, x):
+        return x + self.b(self.a(x).relu()).relu()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = ConvBlock(), ConvBlock(), ConvBlock()
+        self.last = nn.Sequential(ConvBlock(), nn.Conv1d(6, 2, 1))
+
+    def forward(self, x):
+        y = self.first(x)
+        return self.last(self.third(torch.tanh(self.second(y) * y)))
+"""
+    + ENDS
+)
+
+
+def test_a_block_in_a_container_with_a_head_is_the_layer_that_it_is_elsewhere(apart: Apart) -> None:
+    _, root = apart(HEADED)
+    assert [p.stem for p in root.walk() if p.level == "layer"] == ["conv_block"] * 4
+
+
+def test_a_container_called_as_one_of_its_operations_is_named_by_all(apart: Apart) -> None:
+    _, root = apart(
+        TRANSFORMER.replace("STATEMENTS", "")
+        .replace("SCALE", "1.0")
+        .replace("self.mlp", "self.linear")
+    )
+    assert "linear_gelu_linear" in fusions(root)
+    assert "linear" not in fusions(root)
