@@ -64,6 +64,20 @@ def test_blocks_that_alternate_share_a_row() -> None:
     ]
 
 
+def test_equal_turns_begin_where_the_first_turn_of_other_sizes_begins() -> None:
+    sizes = [("conv2d_3x8_fp32", "conv2d_8x8_fp32")[i > 0] for i in range(3)]
+    turns = [
+        kernel(path, name=name) for size in sizes for path, name in ((size, "c"), ("relu", "r"))
+    ]
+    rows = rows_of(*turns, kernel("conv2d_8x2_fp32", name="last"))
+    assert told(rows) == [
+        (1, [("c", 1)]),
+        (1, [("r", 1)]),
+        (2, [("c", 1), ("r", 1)]),
+        (1, [("last", 1)]),
+    ]
+
+
 def test_equal_neighbours_within_a_period_are_counted_in_it() -> None:
     rows = rows_of(*(kernel(letter) for letter in "aabaab"))
     assert told(rows) == [(2, [("a", 2), ("b", 1)])]

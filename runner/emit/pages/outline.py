@@ -123,7 +123,7 @@ def _fold_rows(rows: Sequence[OutlineRow], token: Token, limit: int) -> list[Out
     """Merge rows that alternate more than `limit` times: `a b a b` becomes `a b`, twice."""
     folded: list[OutlineRow] = []
     position = 0
-    for repeat in find_repetitions(_tokens(rows, token)):
+    for repeat in find_repetitions(_tokens(rows, token), _offbeats(rows)):
         if repeat.count <= limit:
             continue
         folded += rows[position : repeat.start]
@@ -132,6 +132,17 @@ def _fold_rows(rows: Sequence[OutlineRow], token: Token, limit: int) -> list[Out
         folded.append(OutlineRow(tuple(items), repeat.count))
         position = repeat.start + repeat.size
     return [*folded, *rows[position:]]
+
+
+def _offbeats(rows: Sequence[OutlineRow]) -> list[bool]:
+    """Return for each row whether no turn begins there, as far as the operations' names tell.
+
+    The first turn of `conv relu, conv relu, conv` may have other sizes than the second one, and
+    is none of the equal turns: these still begin with `conv`.
+    """
+    names = [title(row.items[0].first).partition(" ")[0] for row in rows]
+    starts = {unit.start for repeat in find_repetitions(names) for unit in repeat.units()}
+    return [position not in starts for position in range(len(rows))]
 
 
 def _join_rows(rows: Sequence[OutlineRow], token: Token, limit: int) -> list[OutlineRow]:
