@@ -115,7 +115,7 @@ class LayerStructure:
         return len(self.methods_by_path[region.scope.path]) > 1 and large >= MOSTLY * _size(region)
 
     def _is_around_block(self, region: Region) -> bool:
-        """Return whether a container, in no list, is around one block that elsewhere is a layer.
+        """Return whether a container, in no list, is mostly a block that elsewhere is a layer.
 
         A U-Net may end in `Sequential(ConvBlock(), nn.Conv2d())`, and call ConvBlock before.
         """
@@ -126,6 +126,7 @@ class LayerStructure:
             self._holder_path(region) not in self.containers
             and len(calls) == 1
             and _own_class(calls[0]) in self.attribute_classes
+            and _size(calls[0]) >= MOSTLY * _size(region)
             and sum(self.flow.contractions[k] for k in calls[0].kernels()) > 1
         )
 

@@ -117,7 +117,7 @@ def name_as_copy(name: str, bound: list[BoundArgument]) -> tuple[str, list[Bound
 
     It is the first step of a cache, to which each later step appends.
     """
-    if name == "cat":
+    if name == "cat" and not any(argument.is_written for argument in bound):  # by `out=`
         given = bound[0].tensors
         joined = [tensor for tensor in given if tensor.numel()]
         if len(joined) == 1 < len(given) and len({tensor.dtype for tensor in given}) == 1:
