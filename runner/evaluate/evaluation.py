@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,18 @@ from runner.evaluate.correctness import (
     judge_on_own_inputs,
 )
 from runner.evaluate.judging import shorten, to_double
-from runner.evaluate.model_comparison import ModelJudge
+from runner.evaluate.model_comparison import ALL, ModelJudge, ModelSpeeds
 from runner.evaluate.places import Builder, Place, build_component, get_arguments
 from runner.evaluate.program import ProgramError, ProgramFile, ProgramServer
 from runner.evaluate.requests import EvaluationAnswer, EvaluationRequest
 from runner.evaluate.solutions import CLASS, Solution, find_solutions
-from runner.evaluate.speed import BaselineError, NoTimeError, WrongOutput, measure_pairs
+from runner.evaluate.speed import BaselineError, NoTimeError, WrongOutput, measure
 from runner.problems import is_out_of_memory
 from runner.problems.loading import seed as seed_generators
 from runner.quantities import pluralize
 from runner.store.evaluation import (
     Evaluation,
     Machine,
-    ModelComparison,
     ModelEvaluation,
     SolutionEvaluation,
     Speed,
@@ -55,6 +55,7 @@ MODEL_TRIALS = 2
 """Draws of the model's weights and inputs; from the second on, weights are also varied."""
 _SHARE_FOR_MEASURING = 0.8
 """Part of the time limit after which no further measurement of whole models begins."""
+_COMPONENT, _SOLUTION, _COMPILED = "the component", "the solution", "the component compiled"
 _MOST_WAITING = 0.05
 """Part of the time that programs may wait for a processor before a remark says so."""
 
@@ -241,19 +242,22 @@ class _Work:
         file = self.request.directory / component
         eager = ProgramFile(file, "Model", get_arguments(module), training=self.training)
 
-        def measure(after: ProgramFile, allowed: float) -> Speed:
-            return measure_pairs(
-                lambda: self.server.start_with_weights(eager, weights),
-                lambda: self.server.start_with_weights(after, weights),
-                draw,
-                allowed=allowed,
-                deadline=self.deadline,
-            )
-
-        measures: dict[str, Any] = {"speed": measure(judge.program.file, judge.allowed)}
+        files = {_COMPONENT: eager, _SOLUTION: judge.program.file}
+        if self.request.compiled:
+            files[_COMPILED] = replace(eager, compiled=True)
+        measurement = measure(
+            {
+                name: partial(self.server.start_with_weights, f, weights)
+                for name, f in files.items()
+            },
+            draw,
+            allowed={_SOLUTION: judge.allowed, _COMPILED: 100.0},
+            deadline=self.deadline,
+        )
+        measures: dict[str, Any] = {"speed": measurement.compare(_COMPONENT, _SOLUTION)}
         if self.request.compiled:
             speed, failure = self._measure_compiled(
-                lambda: measure(replace(eager, compiled=True), 100.0)
+                lambda: measurement.compare(_COMPONENT, _COMPILED)
             )
             measures |= {"compiled": speed, "compiled_failure": failure}
         return measures
@@ -290,50 +294,32 @@ class _Work:
         )
         self.draws.clear()
         self.changes_in_training = judge.changes_in_training
-        self.announce("the original beside its parts")
-        if self._has_time(2 * judge.measuring_s):
-            judge.measure_control(right)
-        comparisons: list[ModelComparison] = []
-        speeds: dict[str, Speed | None] = {}
-        for solution in right:
+        self.announce("the model of its parts")
+        judge.judge_control(right)
+        for solution in right if len(right) > 1 else []:
             self.announce(f"the model with {solution.name}")
-            comparison, speeds[solution.name], text = judge.evaluate(
-                [solution],
-                beside_control=True,
-                measured=self._has_time(2 * judge.measuring_s),
-            )
-            comparisons.append(comparison)
-        if len(right) == 1:
-            comparisons.clear()
-        self.announce("the model with all right solutions")
-        comparison, speed, text = judge.evaluate(
-            right, beside_control=False, measured=self._has_time(judge.measuring_s)
-        )
-        comparisons.append(comparison)
+            judge.judge(solution.name, [solution])
+        self.announce(ALL)
+        text = judge.judge(ALL, right)
+        speeds = ModelSpeeds()
         compiled: tuple[Speed | None, str | None] = (None, None)
-        if self.request.compiled and self._has_time(2 * judge.measuring_s):
-            self.announce("the original compiled")
-            compiled = self._measure_compiled(judge.measure_compiled)
+        if self.request.measured:
+            speeds = judge.measure(right, self.announce)
+            if self.request.compiled:
+                self.announce("the original compiled")
+                compiled = self._measure_compiled(judge.measure_compiled)
         self.forward_s += judge.forward_s
         for reason in judge.unmeasured:
             self.note_unmeasured(reason)
-        finished = [_complete(e, speeds.get(e.name), judge.control_s) for e in evaluations]
         model = ModelEvaluation(
-            comparisons=comparisons,
-            speed=speed,
-            parts=judge.parts,
+            comparisons=[*judge.comparisons.values()],
+            speed=speeds.all,
+            parts=speeds.parts,
             compiled=compiled[0],
             compiled_failure=compiled[1],
         )
-        return model, finished, text if comparisons[-1].judgement == "right" else None
-
-    def _has_time(self, seconds: float) -> bool:
-        """Return whether something is measured at all, and can be before the deadline."""
-        if not self.request.measured:
-            return False
-        fits = time.monotonic() + seconds < self.deadline
-        self.unmeasured += not fits
-        return fits
+        finished = [_complete(e, speeds.alone.get(e.name), speeds.control_s) for e in evaluations]
+        return model, finished, text if judge.comparisons[ALL].judgement == "right" else None
 
 
 def _complete(

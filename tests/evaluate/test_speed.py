@@ -1,7 +1,8 @@
-"""Speed-ups from pairs in several rounds: limits, noise."""
+"""Speed-ups from turns in several rounds: limits, noise, programs that fail."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, cast
@@ -10,8 +11,8 @@ import pytest
 import torch
 from rich.console import Console
 
-from runner.evaluate.program import ConfinedProgram, Duration, Inputs
-from runner.evaluate.speed import measure_pairs, summarize_pairs
+from runner.evaluate.program import ConfinedProgram, Duration, Inputs, ProgramError
+from runner.evaluate.speed import BaselineError, Measurement, WrongOutput, measure, summarize_pairs
 from runner.evaluate.table import show_evaluation
 from runner.store.evaluation import ModelComparison, ModelEvaluation, Speed
 from tests.report.evaluated_run import solution, speed, write_evaluation
@@ -25,8 +26,8 @@ class Stub:
 
     busy_s = waiting_s = 0.0
 
-    def __init__(self, place: Duration = MILLISECOND) -> None:
-        self.placed, self.place_duration = 0, place
+    def __init__(self, place: Duration = MILLISECOND, speed: float = 1.0) -> None:
+        self.placed, self.place_duration, self.speed = 0, place, speed
         self.delivered_all: list[bool] = []
         self.is_running = True
 
@@ -44,38 +45,69 @@ class Stub:
         return self.place_duration
 
     def run_batch(self) -> float:
-        return 5e-4 * self.placed
+        return 5e-4 * self.placed / self.speed
 
     def deliver(self, count: int) -> tuple[list[Any], Duration]:
         self.delivered_all.append(count == self.placed)
         return [torch.zeros(4) for _ in range(self.placed)], MILLISECOND
 
 
-def measure_stubs(first: Stub, second: Stub) -> Speed:
-    return measure_pairs(
-        lambda: nullcontext(cast(ConfinedProgram, first)),
-        lambda: nullcontext(cast(ConfinedProgram, second)),
+def measure_all(**stubs: Stub) -> Measurement:
+    return measure(
+        {name: partial(nullcontext, cast(ConfinedProgram, stub)) for name, stub in stubs.items()},
         lambda: ((torch.zeros(4),), {}),
-        allowed=1.0,
+        allowed=dict.fromkeys(stubs, 1.0),
         deadline=float("inf"),
         enough_s=0.0,
     )
+
+
+def measure_stubs(first: Stub, second: Stub) -> Speed:
+    return measure_all(first=first, second=second).compare("first", "second")
 
 
 def test_a_program_delivers_all_outputs_and_does_not_learn_which_one_is_compared() -> None:
     first, second = Stub(), Stub()
     speed = measure_stubs(first, second)
 
-    assert speed.calls == 32
+    assert speed.calls == 64
     assert second.delivered_all
     assert all(first.delivered_all + second.delivered_all)
 
 
-@pytest.mark.parametrize("place", [Duration(2.5e-3, 1e-3), Duration(1e-3, 2.5e-3)])
+@pytest.mark.parametrize("place", [Duration(4.5e-3, 1e-3), Duration(1e-3, 4.5e-3)])
 def test_work_while_inputs_are_placed_is_added_also_that_of_a_thread(place: Duration) -> None:
     speed = measure_stubs(Stub(), Stub(place))
     assert speed.before_median_s == 5e-4
-    assert speed.after_median_s == pytest.approx(5e-4 + 1.5e-3 / speed.calls, rel=1e-3)
+    assert speed.after_median_s == pytest.approx(5e-4 + 3.5e-3 / speed.calls, rel=1e-3)
+
+
+def test_three_programs_that_took_turns_are_compared_with_one_another() -> None:
+    measurement = measure_all(a=Stub(), b=Stub(speed=2.0), c=Stub(speed=4.0))
+    assert measurement.compare("a", "b").speedup == pytest.approx(2.0)
+    assert measurement.compare("a", "c").speedup == pytest.approx(4.0)
+    assert measurement.compare("b", "c").speedup == pytest.approx(2.0)
+
+
+def test_a_program_that_fails_is_told_and_the_others_are_measured() -> None:
+    class Failing(Stub):
+        def run_batch(self) -> float:
+            raise ProgramError("its process ended")
+
+    class Wrong(Stub):
+        def deliver(self, count: int) -> tuple[list[Any], Duration]:
+            return [torch.ones(4)] * count, MILLISECOND
+
+    measurement = measure_all(a=Stub(), b=Failing(), c=Wrong(), d=Stub(speed=2.0))
+    assert measurement.compare("a", "d").speedup == pytest.approx(2.0)
+    with pytest.raises(ProgramError, match="its process ended"):
+        measurement.compare("a", "b")
+    with pytest.raises(WrongOutput, match="while it was measured, on new inputs"):
+        measurement.compare("a", "c")
+    with pytest.raises(BaselineError, match="its process ended"):
+        measurement.compare("b", "d")
+    with pytest.raises(BaselineError, match="its process ended"):
+        measure_all(a=Failing(), b=Stub())
 
 
 def test_a_program_is_stopped_while_the_other_one_is_measured() -> None:
