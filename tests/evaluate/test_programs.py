@@ -29,6 +29,16 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return F.relu(x).as_subclass(Late)
 """
+HELPER = """
+import subprocess, sys
+
+helper = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"], start_new_session=True)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x + helper.pid
+"""
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +85,19 @@ def test_a_stopped_program_does_not_run_and_ends_with_its_block(
         assert torch.equal(output, torch.ones(4))
         assert wait_for_state(process, "T")
     assert wait_for_state(process, "Z")
+
+
+def test_a_helper_that_asks_for_a_session_of_its_own_is_stopped_and_ended_too(
+    server: ProgramServer, tmp_path: Path
+) -> None:
+    with server.start(solution_file(tmp_path, HELPER)) as program:
+        program.build()
+        with program.running():
+            program.place([((torch.zeros(1, dtype=torch.int64),), {})], seed=0)
+            program.run_batch()
+            (process,), _ = program.deliver(1)
+        assert wait_for_state(int(process), "T")
+    assert wait_for_state(int(process), "Z")
 
 
 def test_a_program_cannot_pass_a_class_of_its_own_off_as_a_plain_tensor(

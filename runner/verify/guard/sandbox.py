@@ -25,8 +25,8 @@ _RIGHTS_BY_VERSION = {2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _NETWORK_VERSION, _SCOPES_VERSION = 4, 6
 _TCP, _SIGNALS_AND_SOCKETS = 3, 3
 _SECCOMP, _FILTER = 22, 2
-_ALLOW, _REFUSE = 0x7FFF0000, 0x00050001
-"""Results of a filter for a system call: allow it, or fail with EPERM."""
+_ALLOW, _REFUSE, _PRETEND = 0x7FFF0000, 0x00050001, 0x00050000
+"""Results of a filter for a system call: allow it, fail with EPERM, or return 0 without it."""
 _UNIX = 1
 _REFUSED_TO_COMPONENTS = {
     "x86_64": (90, 91, 92, 93, 94, 132, 235, 260, 261, 268, 280, 452, *range(188, 191)),
@@ -34,7 +34,7 @@ _REFUSED_TO_COMPONENTS = {
 }
 """Numbers of chmod, chown, utime, setxattr and similar calls, by machine."""
 _GROUP_CALLS = {"x86_64": (109, 112), "aarch64": (154, 157)}
-"""Numbers of setpgid and setsid, which the tools that run compilers call."""
+"""Numbers of setpgid and setsid, which also the tools that run compilers call."""
 _REFUSED_TO_ALL = {
     "x86_64": (101, 165, 248, 249, 250, 272, 308, 310, 311, 321, 323, 424, 425, 438),
     "aarch64": (40, 97, 117, 217, 218, 219, 268, 270, 271, 280, 282, 424, 425, 438),
@@ -74,8 +74,8 @@ def confine(folder: Path, readable: Iterable[Path] | None, *, has_compilers: boo
 
     They may write to `folder` and /dev/null, and read `readable`, or everything if that is None.
     They have no network and reach no processes but their own. If `readable` is not None, they
-    cannot change owners, modes and times of files either, nor leave their process group, unless
-    `has_compilers`: the tools that run compilers do that.
+    cannot change owners, modes and times of files either, nor leave their process group. With
+    `has_compilers`, leaving it seems to work, since the tools that run compilers insist on that.
     """
     if sys.platform != "linux":
         return False
@@ -100,26 +100,29 @@ def confine(folder: Path, readable: Iterable[Path] | None, *, has_compilers: boo
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     confined = bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     os.close(ruleset)
-    _install_filter(libc, component=readable is not None, may_leave_group=has_compilers)
+    _install_filter(libc, component=readable is not None, has_compilers=has_compilers)
     return confined
 
 
-def _install_filter(libc: ctypes.CDLL, *, component: bool, may_leave_group: bool) -> None:
+def _install_filter(libc: ctypes.CDLL, *, component: bool, has_compilers: bool) -> None:
     """Refuse sockets other than Unix ones, and system calls that a computation does not need."""
     machine = platform.machine()
     if machine not in _MACHINES:
         return
     architecture, socket = _MACHINES[machine]
     refused = [*_REFUSED_TO_ALL[machine], *(_REFUSED_TO_COMPONENTS[machine] if component else ())]
-    refused += _GROUP_CALLS[machine] if component and not may_leave_group else ()
+    group_calls = _GROUP_CALLS[machine] if component else ()
+    pretended = group_calls if has_compilers else ()
+    refused += () if has_compilers else group_calls
     load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
     steps = [(load, 0, 0, 4), (equal, 1, 0, architecture), (answer, 0, 0, _ALLOW), (load, 0, 0, 0)]
     # Numbers from here on belong to the x32 interface.
-    steps.append((at_least, len(refused) + 3, 0, 1 << 30))
-    for remaining, number in zip(range(len(refused), 0, -1), refused, strict=True):
-        steps.append((equal, remaining + 2, 0, number))
+    numbers = [*refused, *pretended]
+    steps.append((at_least, len(numbers) + 3, 0, 1 << 30))
+    for remaining, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
+        steps.append((equal, remaining + (4 if number in pretended else 2), 0, number))
     steps += [(equal, 0, 3, socket), (load, 0, 0, 16), (equal, 1, 0, _UNIX)]
-    steps += [(answer, 0, 0, _REFUSE), (answer, 0, 0, _ALLOW)]
+    steps += [(answer, 0, 0, result) for result in (_REFUSE, _ALLOW, _PRETEND)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     description = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
     libc.prctl(_SECCOMP, _FILTER, ctypes.create_string_buffer(description), 0, 0)
