@@ -89,6 +89,7 @@ class ProgramServer:
         own_programs = str(Path(sys.executable).parent)  # ninja, if it was installed beside torch
         environment["PATH"] = os.pathsep.join([environment.get("PATH", os.defpath), own_programs])
         environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+        environment["THP_MEM_ALLOC_ENABLE"] = "1"  # As in kdrun's own child processes.
         self._process, self._channel = start_process(program_process, _TOOLS, environment)
 
     def __enter__(self) -> Self:
