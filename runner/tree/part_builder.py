@@ -94,7 +94,8 @@ class PartBuilder:
         assert scope is not None
         class_stem = self.class_stem(region)
         ends = kernels[-2:] if self.kernels[kernels[-1]].kind == "normalization" else kernels[-1:]
-        if any(is_residual(self.flow, k, set(kernels)) for k in ends):
+        joins = {k for k in kernels if is_residual(self.flow, k, set(kernels))}
+        if len(joins) < 2 and not joins.isdisjoint(ends):  # two: a whole transformer block
             field_stem = special_stem([self.kernels[k].operation for k in kernels])
             if field_stem and (
                 field_stem.removesuffix("_block") not in class_stem or class_stem in field_stem

@@ -313,3 +313,32 @@ def test_a_container_called_as_one_of_its_operations_is_named_by_all(apart: Apar
     )
     assert "linear_gelu_linear" in fusions(root)
     assert "linear" not in fusions(root)
+
+
+TRANSFORMER_BLOCK = """
+class EncoderBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        x = x + self.out(F.scaled_dot_product_attention(*self.qkv(x).chunk(3, -1)))
+        return x + self.down(F.gelu(self.up(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block, self.last = EncoderBlock(), nn.Linear(8, 4)
+        self.scale = nn.Linear(8, 8)
+
+    def forward(self, x):
+        gate = self.scale(x).sigmoid()
+        return self.last(self.block(x.cumsum(1)) * gate.cumsum(1))
+""" + ENDS  # fmt: skip
+
+
+def test_a_fusion_of_an_attention_and_an_mlp_is_named_by_its_class(apart: Apart) -> None:
+    _, root = apart(TRANSFORMER_BLOCK)
+    assert "encoder_block" in drawn(root)
+    assert "attention_block" not in drawn(root)
