@@ -95,8 +95,11 @@ class LayerStructure:
             self._mark_outermost(inner, is_outermost and not is_repeated)
 
     def is_repeated(self, region: Region) -> bool:
-        """Return whether the class of a call is called several times."""
-        return self.call_counts[_own_class(region)] > 1 and bool(_own_class(region))
+        """Return whether the class of a call is called several times, by any of its methods."""
+        if region.scope is None or not _own_class(region):
+            return False
+        has_other_methods = len(self.methods_by_path[region.scope.path]) > 1
+        return has_other_methods or self.call_counts[_own_class(region)] > 1
 
     def is_frame(self, region: Region) -> bool:
         """Return whether a call is mostly a frame around layers, and so no layer itself."""

@@ -555,3 +555,44 @@ def get_inputs""",
     _, root = apart(layers)
     stems = [part.stem for part in root.children[1].children]
     assert stems.count("decay_scan_step") == 12
+
+
+TWIN = (
+    """
+class Twin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shared = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
+        self.value1, self.advantage1 = nn.Linear(16, 1), nn.Linear(16, 4)
+        self.value2, self.advantage2 = nn.Linear(16, 1), nn.Linear(16, 4)
+
+    def forward(self, x):
+        x = self.shared(x)
+        advantage = self.advantage1(x)
+        return self.value1(x) + advantage - advantage.mean(-1, keepdim=True)
+
+    def both(self, x):
+        x = self.shared(x)
+        advantage = self.advantage1(x)
+        first = self.value1(x) + advantage - advantage.mean(-1, keepdim=True)
+        advantage = self.advantage2(x)
+        return first, self.value2(x) + advantage - advantage.mean(-1, keepdim=True)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.twin = Twin()
+
+    def forward(self, x):
+        x = x[:, 0]
+        return self.twin(x), self.twin.both(x)
+"""
+    + ENDS
+)
+
+
+def test_a_module_is_no_row_of_blocks_in_one_of_its_methods_only(apart: Apart) -> None:
+    _, root = apart(TWIN)
+    assert [part.stem for part in root.children] == ["twin", "twin_both"]
+    shared = [part for part in root.walk() if part.stem == "shared"]
+    assert [part.level for part in shared] == ["fusion", "fusion"]
