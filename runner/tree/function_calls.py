@@ -127,19 +127,24 @@ def _split_calls(flow: KernelFlow, kernels: list[int], depth: int) -> list[list[
 
     The next call begins where the function's first line runs again. If that line is in a loop of
     the function, or may be since the lists have unequal lengths, the data flow separates the calls
-    instead.
+    instead. It also does so if a function without a loop goes back to a line above, as happens if
+    each call begins in another branch.
     """
     calls: list[list[int]] = []
     before: tuple[int, ...] = ()
     first: tuple[int, ...] = ()
+    goes_up = False
     for k in kernels:
         lines_to = _lines_to_kernel(flow, k, depth)
         if not calls or (lines_to == first < before):
             calls.append([])
             first = lines_to
+        elif lines_to[:1] < before[:1]:
+            goes_up = True
         calls[-1].append(k)
         before = lines_to
-    if flow.is_in_loop(kernels[0], depth) or len({len(call) for call in calls}) > 1:
+    may_be_in_loop = flow.is_in_loop(kernels[0], depth) or len({len(call) for call in calls}) > 1
+    if may_be_in_loop or (goes_up and not any(flow.is_in_loop(k, depth) for k in kernels)):
         return _connected_groups(flow, kernels, siblings=False)
     return calls
 

@@ -596,3 +596,37 @@ def test_a_module_is_no_row_of_blocks_in_one_of_its_methods_only(apart: Apart) -
     assert [part.stem for part in root.children] == ["twin", "twin_both"]
     shared = [part for part in root.walk() if part.stem == "shared"]
     assert [part.level for part in shared] == ["fusion", "fusion"]
+
+
+BRANCHES = (
+    """
+def extreme(x, largest):
+    if largest:
+        x = x * 2.5
+    else:
+        x = x * 0.5 + 0.5
+    x = x.clamp(-2, 2)
+    if largest:
+        return x.amax(-1)
+    return x.amin(-1)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.fc(x)
+        return torch.stack([extreme(x, largest) for largest in (False, True)])
+"""
+    + ENDS
+)
+
+
+def test_calls_of_a_function_in_different_branches_are_two_fusions(apart: Apart) -> None:
+    _, root = apart(BRANCHES)
+    calls = [part for part in root.walk() if part.stem == "extreme"]
+    assert [[child.stem for child in call.children] for call in calls] == [
+        ["mul", "add", "clamp", "amin"],
+        ["mul", "clamp", "amax"],
+    ]
