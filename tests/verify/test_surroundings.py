@@ -275,6 +275,52 @@ def test_weights_are_named_by_what_the_file_spells_out_and_kernels_loaded_with_h
     assert composed_fault(ast.parse(text + names.format(asked))) is not None
 
 
+HONEST_LOADERS = {
+    "Python's own recipe": ("    spec.loader.ex", "    sys.modules[spec.name] = module\n{}"),
+    "the name of a path": ("location(name,", "location(KERNELS.stem,"),
+    "a file that has to be there": (
+        "    module =",
+        "    assert KERNELS.exists(), name\n"
+        "    if not KERNELS.is_file():\n        raise ImportError(name)\n{}",
+    ),
+    "a class by its name": ("module.Model", "getattr(module, 'Model')"),
+}
+OTHER_LOADERS = {
+    "another class": ("module.Model", "getattr(module, name)", "`getattr` (line 12)"),
+    "a file if it is there": (
+        'KERNELS / f"{name}.py"',
+        "KERNELS if KERNELS.exists() else name",
+        "`KERNELS.exists` (line 7)",
+    ),
+    "an import inside": (
+        "    module =",
+        "    import time\n{}",
+        "`import time` (line 10)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HONEST_LOADERS)
+def test_kernels_may_be_loaded_in_any_plain_way(name):
+    old, new = HONEST_LOADERS[name]
+
+    assert composed_fault(_with_loader(old, new)) is None
+
+
+@pytest.mark.parametrize("name", OTHER_LOADERS)
+def test_what_else_a_loader_does_is_told(name):
+    old, new, where = OTHER_LOADERS[name]
+
+    told = composed_fault(_with_loader(old, new))
+    assert told == f"loads a file and does something else there: {where}"
+
+
+def _with_loader(old: str, new: str) -> ast.Module:
+    assert old in LOADER
+    text = "import importlib.util\nimport sys\nfrom torch import nn\nKERNELS = Path(__file__)\n"
+    return ast.parse(text + LOADER.replace(old, new.replace("{}", old)) + "A = load('a')\n")
+
+
 def test_tests_may_be_run_without_gradients():
     text = FILE.format(top="", body="        return x", methods="")
     text = text.replace("def run_tests", "@torch.no_grad()\ndef run_tests")

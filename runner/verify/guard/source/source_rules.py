@@ -80,6 +80,8 @@ _OWN_METHODS = {
 _OWN_NAMES = {"names", "layout", "seed", "grad"}
 """Attributes of tensors that a model may have as well, for values of its own."""
 _CLASS_OF_A_CHILD = "Model"
+_LOADING = {"exec_module", "run_path"}
+"""Attributes that load a file by its path."""
 _NAMING_METHODS = {"register_buffer", "register_parameter", "add_module", "register_module"}
 
 
@@ -124,7 +126,15 @@ def composed_fault(tree: ast.Module) -> str | None:
     sources |= {n.module or "" for n in imports if isinstance(n, ast.ImportFrom)}
     packages = {source.partition(".")[0] for source in sources} - ALLOWED_PACKAGES
     reading = _Reading(tree, kernel=True, children=packages)
-    return reading.fault([part for part in tree.body if not reading.roles.is_loader(part)])
+    body = [part for part in tree.body if not reading.roles.is_loader(part)]
+    fault = reading.fault(body)
+    for part in component_code(ast.Module(body, [])):
+        loads = any(getattr(node, "attr", "") in _LOADING for node in ast.walk(part))
+        if fault and loads and (work := reading.roles.find_other_work(part)):
+            line = getattr(work, "lineno", part.lineno)
+            text = ast.unparse(work).partition("\n")[0]
+            return f"loads a file and does something else there: `{text}` (line {line})"
+    return fault
 
 
 def seeds_generators(tree: ast.Module) -> bool:

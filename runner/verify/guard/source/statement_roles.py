@@ -40,9 +40,11 @@ _LOADER_ATTRIBUTES = {
     *("resolve", "absolute", "parent", "parents", "joinpath", "with_name", "path", "dirname"),
     *("abspath", "join", "insert", "append", "util", "spec_from_file_location", "loader"),
     *("module_from_spec", "exec_module", "run_path", "modules", "Model", "Path", "pathlib"),
-    *("as_posix", "with_suffix", "realpath", "origin"),
+    *("as_posix", "with_suffix", "realpath", "origin", "name", "stem"),
 }
 """Attributes that composition_test.py may use to load the kernels' files by path."""
+_LOADER_QUESTIONS = {"exists", "is_file"}
+"""Attributes that it may ask for in an assertion, or to raise an error."""
 
 
 class StatementRoles:
@@ -50,8 +52,8 @@ class StatementRoles:
 
     def __init__(self, scopes: Scopes, names: ImportedNames) -> None:
         self._scopes, self._names = scopes, names
-        self._loaders: dict[ast.stmt, bool] = {}
-        """Maps a statement to whether it is a loader."""
+        self._other_work: dict[ast.stmt, ast.AST | None] = {}
+        """Maps a statement to the first thing in it that no loader does."""
         self._loader_names: dict[int, bool] = {}
         """Maps the id() of a name's bindings to whether a loader may use what they import."""
         self._forms: dict[int, set[str]] = {}
@@ -77,47 +79,59 @@ class StatementRoles:
 
     def is_loader(self, part: ast.stmt) -> bool:
         """Return whether a statement only loads files by path, or is a function of kdrun's."""
-        if part not in self._loaders:
-            self._loaders[part] = False  # A function that calls itself is none.
-            self._loaders[part] = self._only_loads(part)
-        return self._loaders[part]
+        return self.find_other_work(part) is None
 
-    def _only_loads(self, part: ast.stmt) -> bool:
+    def find_other_work(self, part: ast.stmt) -> ast.AST | None:
+        """Return the first thing in a statement that no loader of files does, or None."""
+        if part not in self._other_work:
+            self._other_work[part] = part  # A function that calls itself is no loader.
+            self._other_work[part] = self._search_other_work(part)
+        return self._other_work[part]
+
+    def _search_other_work(self, part: ast.stmt) -> ast.AST | None:
         if isinstance(part, ast.FunctionDef) and ast.unparse(part) in _checks_functions():
-            return True
+            return None
         statements = (
             *(ast.FunctionDef, ast.Return, ast.Assign, ast.AnnAssign, ast.Expr, ast.Assert),
             *(ast.If, ast.Raise),
         )
         if not isinstance(part, (ast.FunctionDef, ast.Assign, ast.AnnAssign, ast.Expr)):
-            return False
+            return part
+        asking: set[ast.AST] = set()
+        """Parts of conditions that only raise errors."""
         for node in ast.walk(part):
-            if isinstance(node, ast.stmt) and not isinstance(node, statements):
-                return False
-            if isinstance(node, ast.If) and not _only_raises(node):
-                return False
-            if isinstance(node, ast.Lambda | ast.NamedExpr) or (
-                isinstance(node, ast.FunctionDef) and node.decorator_list
-            ):
-                return False
-            if isinstance(node, ast.Attribute):
+            if isinstance(node, ast.If | ast.Assert):
+                asking.update(ast.walk(node.test))
+            if isinstance(node, ast.If):
+                is_good = _only_raises(node)
+            elif isinstance(node, ast.FunctionDef):
+                is_good = not node.decorator_list
+            elif isinstance(node, ast.Attribute):
                 is_known = node.attr in _LOADER_ATTRIBUTES or ast.unparse(node) in _LOADER_TYPES
+                is_known |= node.attr in _LOADER_QUESTIONS and node in asking
                 is_good = is_known and isinstance(node.ctx, ast.Load)
             elif isinstance(node, ast.Subscript):
                 is_read = isinstance(node.ctx, ast.Load)
                 is_good = is_read or ast.unparse(node.value) == "sys.modules"
             elif isinstance(node, ast.Name):
                 is_good = self._is_name_of_loader(node, part)
+            elif isinstance(node, ast.stmt):
+                is_good = isinstance(node, statements)
             else:
-                is_good = not isinstance(node, ast.expr) or isinstance(node, EXPRESSIONS)
+                is_good = not isinstance(node, ast.Lambda | ast.NamedExpr) and (
+                    not isinstance(node, ast.expr) or isinstance(node, EXPRESSIONS)
+                )
             if not is_good:
-                return False
-        return True
+                return node
+        return None
 
     def _is_name_of_loader(self, name: ast.Name, part: ast.stmt) -> bool:
         found = self._scopes.find(name)
         if found is None:
-            is_hint = name.id == "type" and isinstance(self._scopes.parents[name], ast.Subscript)
+            parent = self._scopes.parents[name]
+            is_hint = name.id == "type" and isinstance(parent, ast.Subscript)
+            if name.id == "getattr" and isinstance(parent, ast.Call) and len(parent.args) > 1:
+                return ast.unparse(parent.args[1]) == "'Model'"
             known = _LOADER_BUILTINS | EXCEPTIONS
             return is_hint or name.id in known or name.id not in vars(builtins)
         bindings = found[1]
