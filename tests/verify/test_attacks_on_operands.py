@@ -99,6 +99,7 @@ def test_own_weights_that_show_less_than_the_models_are_told(drawing, tmp_path, 
 
     (reason,) = [check.reason for check in complaints_of(judged(made, trials=2))]
     assert reason.startswith("its weight op.weight is one number at nearly all places by itself")
+    assert reason.endswith("and not in the model: draw it, with torch.randn for example")
 
 
 @pytest.mark.parametrize("trials", [1, 2])

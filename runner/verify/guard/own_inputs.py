@@ -79,8 +79,10 @@ class OwnInputs:
         """Report the kernels that show less on their own inputs."""
         for file, signs in sorted(self._own.items()):
             for sign in sorted(signs - self._in_model.get(file, signs)):
-                place = "by itself" if sign.startswith("its weight") else "on its own inputs"
-                fault = f"{sign} {place}, and not in the model: draw what reaches it there"
+                place, mend = "on its own inputs", "draw what reaches it there"
+                if sign.startswith("its weight"):
+                    place, mend = "by itself", "draw it, with torch.randn for example"
+                fault = f"{sign} {place}, and not in the model: {mend}"
                 self._findings.record_verdict("self-test", file, fault)
 
 
