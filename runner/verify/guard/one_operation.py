@@ -34,12 +34,22 @@ _LEVEL_1_OPERATIONS = {
 }
 """Sets of operations that make one problem of KernelBench's first level."""
 _CONTRACTIONS = {"matmul", "einsum", "bmm", "linear"}
-_CALLED_AS_ONE = ("einsum", "multi_dot", "chain_matmul", "matrix_power", "rnn", "gru", "lstm")
-"""Functions of several products that are one operation only where the original calls them, too."""
+_CALLED_AS_ONE = {
+    **{name: name for name in ("einsum", "multi_dot", "chain_matmul", "matrix_power")},
+    **dict.fromkeys(("rnn_tanh", "rnn_relu", "rnn_tanh_cell", "rnn_relu_cell"), "rnn"),
+    **{"gru": "gru", "gru_cell": "gru", "lstm": "lstm", "lstm_cell": "lstm"},
+}
+"""Functions of several products that are one operation only where the original calls them, too.
+
+Each maps to the name under which the original may have it as well: with or without `cell`.
+"""
 _PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "mv", "addmv"}
 """Names of dispatched operations that are one product each."""
-_PRODUCT_WORDS = ("mm", "matmul", "linear", "einsum", "mv", "dot")
-"""Parts of the names of functions that are products."""
+_PRODUCT_FUNCTIONS = _PRODUCTS | {
+    *("matmul", "rmatmul", "linear", "bilinear", "einsum", "addbmm", "dot", "vdot", "vecdot"),
+    *("tensordot", "multi_dot", "chain_matmul", "scaled_dot_product_attention"),
+}
+"""Names of functions that are products."""
 _MOST_OF_ONE_FUNCTION = 16
 """Number of operations up to which a function of the author may be one kernel."""
 _MAX_NAMES = 6
@@ -118,26 +128,34 @@ def find_products(
     may call such a function anywhere.
     """
     count = sum(event.operation.name in _PRODUCTS for event in events)
-    calls = model.called_names()
-    if count <= max(1, sum(any(word in call for word in _PRODUCT_WORDS) for call in calls)):
+    # `aten::mm.default` or `Tensor.__matmul__`
+    calls = [call.partition("::")[2].partition(".")[0] or call for call in model.called_names()]
+    calls = [call.rpartition(".")[2].strip("_") for call in calls]
+    if count <= max(1, sum(call in _PRODUCT_FUNCTIONS for call in calls)):
         return None
-    name = next((name for name in _CALLED_AS_ONE if any(name in call for call in calls)), None)
-    if name is None:
+    called = next((call for call in calls if call in _CALLED_AS_ONE), None)
+    if called is None:
         return None
+    name = _CALLED_AS_ONE[called]
     tree = parse_file(original, original.name)
-    if import_fault(tree) or any(name in text for text in _names_of_modules(tree)):
+    if import_fault(tree) or not {called, name, f"{name}cell"}.isdisjoint(_names_of_modules(tree)):
         return None
     fault = f"is more than one operation: one {name} of {count} products"
     return MultipleOperations(f"{fault}; {original.name} calls no {name}")
 
 
 def _names_of_modules(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that a file takes from modules, in lower case: `lstm` of `nn.LSTM`."""
+    """Yield the names that a file takes from modules, in lower case: `lstm` of `nn.LSTM`.
+
+    `getattr(nn, "LSTM")` takes one as well.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and root_name(node) != "self":
             yield node.attr.lower()
         elif isinstance(node, ast.alias):
             yield node.name.lower()
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.lower()
 
 
 def format_last_program(model: WorkerModel) -> str | None:
