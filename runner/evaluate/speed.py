@@ -74,7 +74,7 @@ class _BatchTimes(NamedTuple):
 
 
 class _ProgramFault(Exception):
-    """What went wrong with one of the programs."""
+    """One of the programs failed or gave wrong outputs."""
 
     def __init__(self, name: str, error: ProgramError | WrongOutput) -> None:
         super().__init__(str(error))
@@ -99,7 +99,7 @@ class Measurement:
     turns_of_rounds: list[int] = field(default_factory=list)
     times: dict[str, _Times] = field(default_factory=dict)
     failures: dict[str, ProgramError | WrongOutput] = field(default_factory=dict)
-    """What went wrong with programs that were measured no further."""
+    """Errors of the programs that were measured no further."""
 
     def compare(self, before: str, after: str) -> Speed:
         """Return how much faster one program is than another.
