@@ -213,17 +213,23 @@ class _Partition:
         """Return the line that ends in a linear layer and the model's result: `rms_norm, linear`.
 
         It may begin in a module that is only the frame around the layers, but not in the middle of
-        a function's call.
+        a function's call. It includes no call without the linear layer.
         """
         for line in straight_lines(self.flow, loose):
             operations = {self.kernels[k].operation for k in line.kernels}
             if "linear" in operations and self.flow.readers_of_kernel(line.kernels[-1])[2]:
                 calls = find_function_calls(self.flow, loose, len(self.kernels), lambda _: True)
-                split = [
-                    call for _, call in calls if 0 < len({*call} & {*line.kernels}) < len(call)
-                ]
-                if split:
-                    others = {k for call in split for k in call}
+                others = {
+                    k
+                    for _, call in calls
+                    if not {*call}.isdisjoint(line.kernels)
+                    and not (
+                        {*call} <= {*line.kernels}
+                        and any(self.kernels[m].operation == "linear" for m in call)
+                    )
+                    for k in call
+                }
+                if others:
                     return self._output_head([k for k in loose if k not in others])
                 return replace(line, stem="output_head")
         return None

@@ -482,6 +482,13 @@ def test_an_output_head_takes_no_part_of_a_functions_call(apart: Apart) -> None:
     assert [part.stem for part in root.children] == ["encoder", "abs", "mean_pool", "linear"]
 
 
+def test_an_output_head_includes_no_whole_call_of_a_function_before_it(apart: Apart) -> None:
+    log_pool = "def mean_pool(x, mask):\n    return x.exp().log1p().mean(1).sqrt()\n"
+    model = POOL[POOL.index("\nclass") :].replace("x.abs()", "x")
+    _, root = apart(log_pool + model)
+    assert [part.stem for part in root.children] == ["encoder", "mean_pool", "linear"]
+
+
 SAMPLED = (
     """
 def sample(bins, weights):
