@@ -219,7 +219,7 @@ def test_what_loads_the_kernels_does_nothing_else():
     patched = "    module.Model.forward = len\n    return module.Model"
 
     assert composed_fault(ast.parse(text)) is None
-    assert "uses " in str(
+    assert "loads a file and does something else there: `module.Model.forward`" in str(
         composed_fault(ast.parse(text.replace("    return module.Model", patched)))
     )
 
