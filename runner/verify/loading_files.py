@@ -184,8 +184,13 @@ class Files:
         module = ModuleType(name)
         module.__file__ = str(path)
         sys.modules[name] = module  # dataclasses and pickle look their module up by name
+        modules = dict(sys.modules)
         with foreign_code(location, self.directory):
             exec(self._compile(source, str(path)), module.__dict__)
+        for other, previous in modules.items():
+            is_replaced = sys.modules.get(other) is not previous and not self._is_ours(previous)
+            if is_replaced and self._is_ours(sys.modules.get(other)):
+                raise CannotJudge(f"{location}: replaces the module {other} for other files")
         for value in vars(module).values():
             if isinstance(value, type) and value.__module__ == name:
                 CLASS_FILES[value] = path

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from verdicts import complaints_of
 
 STEP = "steps/step_1_conv_relu_to_kernel"
 REFACTORED = f"{STEP}/refactored.py"
@@ -169,6 +170,24 @@ def test_a_refactored_file_that_reads_the_original_breaks_the_rules(fusion, judg
     said = complaints(judged(fusion, trials=1), "rules")[REFACTORED]
 
     assert "does something when it is imported" in said
+
+
+LOADED = "    spec.loader.exec_module(module)"
+
+
+@pytest.mark.parametrize("key", ["spec.name", '"math"'])
+def test_a_composition_adds_modules_and_replaces_none(fusion, judged, key):
+    spoil(
+        fusion,
+        COMPOSED,
+        ("import importlib.util", "import importlib.util\nimport sys"),
+        (LOADED, f"    sys.modules[{key}] = module\n{LOADED}"),
+    )
+
+    reasons = [check.reason for check in complaints_of(judged(fusion, trials=1))]
+
+    told = [str(reason).endswith("replaces the module math for other files") for reason in reasons]
+    assert any(told) if "math" in key else not reasons
 
 
 def test_an_original_that_is_found_in_memory_computes_for_nobody(fusion, judged, complaints):
