@@ -451,6 +451,29 @@ ODD: dict[str, dict[str, str]] = {
         "back = torch.empty_like(order)\n"
         "back[order] = torch.arange(len(x), device=x.device)\nreturn y[back].relu()",
     },
+    "columns that are written at two lists of places into memory that nothing was written to": {
+        "init": "self.register_buffer('even', torch.arange(0, 16, 2))\n"
+        "self.register_buffer('odd', torch.arange(1, 16, 2))",
+        "forward": "y = torch.empty_like(x)\ny[:, self.even] = x[:, self.odd].exp()\n"
+        "y[:, self.odd] = x[:, self.even] * 2\nreturn y.relu()",
+    },
+    "a table that forward loads from a file": {
+        "before": dedent("""
+            import io
+
+            FILE = io.BytesIO()
+            torch.save(torch.arange(16.0), FILE)
+            TABLES = {}
+
+            def table():
+                if not TABLES:
+                    FILE.seek(0)
+                    TABLES["ramp"] = torch.load(FILE)
+                return TABLES["ramp"]
+        """),
+        "init": "self.a = nn.Linear(16, 16)",
+        "forward": "return self.a(x) * table().to(x.dtype)",
+    },
     "one row that is found by its value": {
         "before": dedent("""
             class Part(nn.Module):

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from runner.graph.tracing.containers import register_containers
 from runner.graph.tracing.deciding_values import holds_whole_numbers, observed_value_text
 from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
+from runner.graph.tracing.hidden_tracing import load_without_modes
 from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import (
@@ -110,7 +111,7 @@ def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
         return result_leaves
 
     tracer = concrete_tracer(run, pre_dispatch=pre_dispatch)
-    with keep_authors_frames(built.model), follow_tensor_subclasses():
+    with keep_authors_frames(built.model), follow_tensor_subclasses(), load_without_modes():
         # torch.matmul takes another path for a weight that requires a gradient.
         copies = [s.detach().requires_grad_(s.requires_grad) for s in states.values()]
         module = tracer(copies, [flat[i] for i in positions])

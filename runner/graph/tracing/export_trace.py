@@ -20,6 +20,7 @@ from runner.graph.tracing.hidden_tracing import (
     Entries,
     forget_last_trace,
     hide_tracing,
+    load_without_modes,
     refuse_seeding,
 )
 from runner.graph.tracing.known_numbers import KnownNumbers, ValueTexts, draw_real_inputs
@@ -187,6 +188,7 @@ def hide_tracing_from(
         write_out_flex_attention(),
         keep_fake_weights(),
         hide_tracing(),
+        load_without_modes(),
         refuse_seeding(),
         register_containers(built.model, built.args, built.kwargs, forward_mode),
         NumbersOnDeviceMode(refuses_unknown_sizes=refuses_unknown_sizes) as mode,

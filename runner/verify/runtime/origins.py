@@ -153,14 +153,20 @@ class Origins:
             origins = () if random else tuple(before[id(t)][1] for t in read)
             result = frozenset({_hash_operation(name, operation, origins)})
         operands: list[int | None] = []
+        fills_in_parts = False
         for t in () if is_copy or random else read:
             number, origin = before[id(t)]
-            is_other = number in self._uncertain or any(t is w and is_part(w) for w in written)
+            # An equal program may write into zeros where this one writes into `torch.empty`.
+            is_new = number in self._by_storage and not origin
+            is_in_parts = any(t is w and (is_new or is_part(w)) for w in written)
+            fills_in_parts |= is_in_parts
+            is_other = number in self._uncertain or is_in_parts
             operands.append(None if is_other else hash(origin))
         if name.rstrip("_") in _SWAPPED:
             operands.reverse()
         is_known = random or any(before[id(t)][0] in self._by_storage for t in read)
         is_uncertain = any(before[id(t)][0] in self._uncertain for t in [*read, *written])
+        is_uncertain |= fills_in_parts
         is_uncertain |= not is_copy and any(
             map(is_part, [t for a in bound if a.is_written for t in a.tensors])
         )
