@@ -21,7 +21,7 @@ from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.proxy import TracerBase
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from runner.torch_internals import FakeTensor, replace_attribute, stack_depths
+from runner.torch_internals import FakeTensor, replace_attribute, stack_depths, without_modes
 
 
 @contextlib.contextmanager
@@ -171,6 +171,17 @@ def keep_fake_weights() -> contextlib.AbstractContextManager[None]:
             original(weight, converted)
 
     return replace_attribute(torch.utils, "swap_tensors", replace)
+
+
+def load_without_modes() -> contextlib.AbstractContextManager[None]:
+    """Let `torch.load` read a file outside of tracing modes: a forward may load a table once."""
+    load = torch.load
+
+    def load_plain(*args: Any, **kwargs: Any) -> Any:
+        with without_modes(), torch._C.DisableTorchFunction():
+            return load(*args, **kwargs)
+
+    return replace_attribute(torch, "load", load_plain)
 
 
 def concrete_tracer(run: Callable[..., Any], *, pre_dispatch: bool) -> Callable[..., Any]:

@@ -17,7 +17,6 @@ from torch.overrides import TorchFunctionMode
 from runner.graph.tracing.containers import register_containers
 from runner.graph.tracing.deciding_values import holds_whole_numbers, observed_value_text
 from runner.graph.tracing.export_trace import BuiltProblem, TracedProgram
-from runner.graph.tracing.hidden_tracing import load_without_modes
 from runner.graph.tracing.method_calls import keep_authors_frames
 from runner.graph.tracing.refusal import CaptureRefusal
 from runner.torch_internals import (
@@ -30,6 +29,7 @@ from runner.torch_tracing import (
     concrete_tracer,
     follow_tensor_subclasses,
     is_transforming,
+    load_without_modes,
     observe_trace_values,
     running_tracer,
     write_out_flex_attention,

@@ -20,7 +20,6 @@ from runner.graph.tracing.hidden_tracing import (
     Entries,
     forget_last_trace,
     hide_tracing,
-    load_without_modes,
     refuse_seeding,
 )
 from runner.graph.tracing.known_numbers import KnownNumbers, ValueTexts, draw_real_inputs
@@ -40,6 +39,7 @@ from runner.torch_internals import (
 )
 from runner.torch_tracing import (
     keep_fake_weights,
+    load_without_modes,
     mix_fake_modes,
     watch_fake_devices,
     write_graph_code_late,

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from runner.graph.tracing.refusal import CaptureRefusal
-from runner.torch_internals import FakeTensor, replace_attribute, subclasses, without_modes
+from runner.torch_internals import FakeTensor, subclasses, without_modes
 
 
 @contextlib.contextmanager
@@ -103,17 +103,6 @@ def import_without_modes() -> Iterator[None]:
         yield
     finally:
         loader.exec_module = saved
-
-
-def load_without_modes() -> contextlib.AbstractContextManager[None]:
-    """Let `torch.load` read a file outside of tracing modes: a forward may load a table once."""
-    load = torch.load
-
-    def load_plain(*args: Any, **kwargs: Any) -> Any:
-        with without_modes(), torch._C.DisableTorchFunction():
-            return load(*args, **kwargs)
-
-    return replace_attribute(torch, "load", load_plain)
 
 
 @contextlib.contextmanager
