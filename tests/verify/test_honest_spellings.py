@@ -129,6 +129,26 @@ SPELLINGS = {
         "F.softmax(torch.matmul(x, y.mT) / math.sqrt(8), -1).matmul(z)",
         "((x @ y.transpose(2, 3)) / (x.shape[-1] ** 0.5)).softmax(3) @ z",
     ),
+    "a product with a row": (
+        {
+            "inputs": ("torch.rand(2, 4, 8)", "torch.rand(8)"),
+            "shapes": ((2, 4, 8), (8,)),
+            "output": (2, 4, 8),
+        },
+        "x * y",
+        "y * x",
+        "torch.mul(y, x)",
+    ),
+    "global average pool": (
+        {
+            "inputs": ("torch.rand(2, 4, 6, 6)",),
+            "shapes": ((2, 4, 6, 6),),
+            "output": (2, 4, 1, 1),
+        },
+        "F.adaptive_avg_pool2d(x, 1)",
+        "x.mean(dim=(2, 3), keepdim=True)",
+        "torch.mean(x, (-2, -1), True)",
+    ),
 }
 PAIRS = [
     pytest.param(first, other, options, id=f"{name}: {first} as {other}")

@@ -57,6 +57,13 @@ _COMMUTES = {"add", "mul"}
 """Operations for which `0 + x` is `x + 0`."""
 SIGNIFICANT_DIGITS = 7
 """Number of digits in which numbers of a program are compared: those of float32."""
+_ANY_ORDER = {"add", "mul", "maximum", "minimum"}
+"""Operations for which `weight * x` is `x * weight`."""
+_REDUCTIONS = {
+    *("mean", "sum", "nansum", "amax", "amin", "any", "all", "count_nonzero", "logsumexp"),
+    *("var", "std", "var_mean", "std_mean", "linalg_vector_norm", "norm"),
+}
+"""Operations for which `dim=(2, 3)` is `dim=(3, 2)`."""
 _MIRRORED = {"ge": "le", "gt": "lt", "eq": "eq", "ne": "ne"}
 """Comparisons and their mirrors: Python calls `b <= a` for `a >= b` if only b is a Parameter."""
 _NOT_ATTRIBUTES = {
@@ -144,7 +151,7 @@ def identify_operation(
     sizes = {argument.name: argument.value for argument in bound}
     attributes = tuple(
         f"{scalar_name if argument.name == 'self' else argument.name}="
-        f"{_format_literal(_normalize_value(argument, rank, sizes))}"
+        f"{_format_literal(_normalize_value(argument, rank, sizes, plain_name))}"
         for argument in bound
         if not argument.tensors
         and argument.value is not None
@@ -159,6 +166,10 @@ def identify_operation(
         mirror = _MIRRORED[plain_name]
         inputs = tuple(sorted(inputs)) if mirror == plain_name else inputs[::-1]
         plain_name = mirror
+    if plain_name in _ANY_ORDER and not any(
+        attribute.startswith("alpha=") and attribute != "alpha=1" for attribute in attributes
+    ):
+        inputs = tuple(sorted(inputs))
     results = tuple(map(meta_of, outputs))
     if plain_name == "bmm" and results[0][0][0] == 1:  # torch.matmul takes either, by strides
         plain_name, inputs, results = (
@@ -169,17 +180,21 @@ def identify_operation(
     return DispatchedOperation(plain_name, inputs, attributes, results)
 
 
-def _normalize_value(argument: BoundArgument, rank: int, sizes: dict[str, Any]) -> Any:
+def _normalize_value(
+    argument: BoundArgument, rank: int, sizes: dict[str, Any], operation: str
+) -> Any:
     """Return an argument's value in one spelling.
 
-    Dimensions are counted from the first one; a pooling's stride is its kernel size by default.
+    Dimensions are counted from the first one, and those of a reduction are sorted; a pooling's
+    stride is its kernel size by default.
     """
     value = argument.value
     if argument.name.startswith("dim") and rank:
         if type(value) is int:
             return value % rank if -rank <= value < 0 else value
         if type(value) in (list, tuple) and all(type(n) is int for n in value):
-            return [n % rank if -rank <= n < 0 else n for n in value]
+            dims = [n % rank if -rank <= n < 0 else n for n in value]
+            return sorted(dims) if operation in _REDUCTIONS else dims
     return sizes["kernel_size"] if value == [] and argument.name == "stride" else value
 
 
