@@ -60,6 +60,28 @@ def write_graph_code_late() -> contextlib.AbstractContextManager[None]:
     return _use_lazy_graph_module(True)
 
 
+@contextlib.contextmanager
+def copy_weights_without_modes() -> Iterator[None]:
+    """Let torch.export make fake copies of weights while no torch function mode is active.
+
+    Each attribute of each weight that it reads would go through the modes, which takes longer than
+    the copies.
+    """
+    tracing = sys.modules[torch.export.export.__module__ + "._trace"]
+    original = tracing._fakify_params_buffers
+
+    def copy(*args: Any) -> Any:
+        modes = overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+        try:
+            _set_function_modes([])
+            return original(*args)
+        finally:
+            _set_function_modes(modes)
+
+    with replace_attribute(tracing, "_fakify_params_buffers", copy):
+        yield
+
+
 def ignore_sdpa_kernel() -> contextlib.AbstractContextManager[None]:
     """Let `with sdpa_kernel(...)` choose nothing: torch takes the attention's kernel that it likes.
 

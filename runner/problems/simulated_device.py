@@ -58,51 +58,64 @@ class NumbersOnDeviceMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        if func in _DEVICE_QUERIES:
-            self.note_query(sys._getframe(1))
-        kwargs = dict(kwargs or {})
-        if func in {torch.tensor, torch.as_tensor, torch.asarray}:
-            device = kwargs.pop("device", None)
-            tensor = func(*args, **kwargs)
-            return tensor if device is None else tensor.to(device)
-        if func is torch.Tensor.new_tensor:
-            like, *numbers = args
-            tensor = torch.tensor(*numbers, **{"dtype": like.dtype, **kwargs})
-            return tensor.to(kwargs.get("device") or like.device)
-        if func in {torch.Tensor.__getitem__, torch.Tensor.__setitem__}:
-            subscripts = args[1] if isinstance(args[1], tuple) else (args[1],)
-            subscripts = tuple(
-                torch.tensor(subscript) if _is_index(subscript) else subscript
-                for subscript in subscripts
-            )
-            values = args[2:]
-            is_number = values and isinstance(values[0], (int, float, complex))
-            if is_number and args[0].device.type != "cpu":
-                # Torch makes another operator of a number there than on the CPU.
-                values = (torch.tensor(values[0], dtype=args[0].dtype),)
-            result = func(args[0], subscripts, *values)
-        else:
+        kwargs = kwargs or {}
+        # A forward on fake tensors comes here for each attribute that torch itself reads.
+        if func not in _HANDLED:
             result = func(*args, **kwargs)
+        elif func in _DEVICE_QUERIES:
+            self.note_query(sys._getframe(1))
+            return func(*args, **kwargs)
+        elif func in _MAKES_TENSORS:
+            return _make_tensor(func, args, kwargs)
+        else:
+            result = _subscript(func, args)
         if self.refuses_unknown_sizes and _has_unknown_size(result):
             raise UnknownSizeError
         return result
 
 
+_MAKES_TENSORS = {torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor}
 _DEVICE_QUERIES = {
     *(getattr(torch.Tensor, name).__get__ for name in ("is_cpu", "is_cuda", "is_mps", "is_xpu")),
     *(torch.Tensor.device.__get__, torch.Tensor.get_device, torch.Tensor.type),
 }
+_SUBSCRIPTS = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+_HANDLED = _MAKES_TENSORS | _DEVICE_QUERIES | _SUBSCRIPTS
+
+
+def _make_tensor(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Make a tensor of numbers, and then move it."""
+    if func is torch.Tensor.new_tensor:
+        like, *numbers = args
+        tensor = torch.tensor(*numbers, **{"dtype": like.dtype, **kwargs})
+        return tensor.to(kwargs.get("device") or like.device)
+    kwargs = dict(kwargs)
+    device = kwargs.pop("device", None)
+    tensor = func(*args, **kwargs)
+    return tensor if device is None else tensor.to(device)
+
+
+def _subscript(func: Any, args: tuple[Any, ...]) -> Any:
+    """Read or write part of a tensor; numbers in the subscript are on the CPU."""
+    subscripts = args[1] if isinstance(args[1], tuple) else (args[1],)
+    subscripts = tuple(
+        torch.tensor(subscript) if _is_index(subscript) else subscript for subscript in subscripts
+    )
+    values = args[2:]
+    is_number = values and isinstance(values[0], (int, float, complex))
+    if is_number and args[0].device.type != "cpu":
+        # Torch makes another operator of a number there than on the CPU.
+        values = (torch.tensor(values[0], dtype=args[0].dtype),)
+    return func(args[0], subscripts, *values)
 
 
 def _has_unknown_size(result: object) -> bool:
     """Return whether a function gave a tensor, or several, of unknown size."""
-    tensors = result if isinstance(result, list | tuple) else (result,)
-    return any(
-        isinstance(size, torch.SymInt)
-        for tensor in tensors
-        if isinstance(tensor, torch.Tensor)
-        for size in tensor.shape
-    )
+    if isinstance(result, torch.Tensor):
+        return any(isinstance(size, torch.SymInt) for size in result.shape)
+    if type(result) is torch.Size or not isinstance(result, list | tuple):
+        return False
+    return any(isinstance(item, torch.Tensor) and _has_unknown_size(item) for item in result)
 
 
 def _is_index(value: object) -> bool:

@@ -14,7 +14,13 @@ ENTRY_POINTS = "kdrun.zoos"
 """Group of entry points under which another package registers an object with a zoo's functions."""
 
 _SHARED_MODULES = {
-    "diffusers": ("diffusers.models", "transformers.modeling_utils"),
+    "diffusers": (
+        "diffusers.models.modeling_utils",
+        "diffusers.models.attention_processor",
+        "diffusers.models.transformers",
+        "diffusers.hooks",
+        "transformers.modeling_utils",
+    ),
     "timm": ("timm",),
     "torchvision": ("torchvision.models",),
     "transformers": (

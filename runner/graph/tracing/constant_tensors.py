@@ -25,6 +25,8 @@ _LONGEST_LITERAL = 16384
 """Most numbers that a forward may write out, or take from NumPy."""
 _MAX_DEPTH = 5
 """Greatest nesting depth of lists and objects that are searched for tensors."""
+_HOLD_NOTHING = frozenset({bool, int, float, str, type(None), torch.dtype, torch.device})
+"""Types whose values hold no tensors: most attributes of a module are of these."""
 _LIFTED_PATH = re.compile(r"\blifted_tensor_\d+$")
 """Matches the path that torch gives to a tensor that forward() writes out."""
 
@@ -168,7 +170,7 @@ def _plain_attributes(model: torch.nn.Module) -> dict[str, object]:
         name: content
         for path, module in model.named_modules()
         for key, value in vars(module).items()
-        if key not in {"_parameters", "_buffers", "_modules"}
+        if key not in {"_parameters", "_buffers", "_modules"} and type(value) not in _HOLD_NOTHING
         for name, content in _walk_attribute(value, f"{path}.{key}" if path else key, registered)
     }
 
@@ -192,6 +194,8 @@ def _walk_attribute(
         around = (*around, id(value))
         next_depth = depth + (not isinstance(value, torch.nn.Module))
         for key, item in _list_members(value):
+            if type(item) in _HOLD_NOTHING:
+                continue
             yield from _walk_attribute(item, f"{name}.{key}", registered, around, next_depth)
 
 

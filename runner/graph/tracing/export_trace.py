@@ -38,6 +38,7 @@ from runner.torch_internals import (
     tree_unflatten,
 )
 from runner.torch_tracing import (
+    copy_weights_without_modes,
     keep_fake_weights,
     load_without_modes,
     mix_fake_modes,
@@ -210,6 +211,7 @@ def _export(built: BuiltProblem, *, reads_numbers: bool) -> TracedProgram:
         keep_authors_frames(built.model),
         mix_fake_modes(),
         write_graph_code_late(),
+        copy_weights_without_modes(),
         # Thousands of operators on unknown sizes would take minutes, for a trace of no use.
         hide_tracing_from(
             built, reads_numbers=reads_numbers, refuses_unknown_sizes=not reads_numbers

@@ -105,6 +105,15 @@ def plain_kwargs(kwargs: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
+_FILLS = {
+    torch.ops.aten.fill_.Scalar,
+    torch.ops.aten.normal_.default,
+    torch.ops.aten.uniform_.default,
+    torch.ops.aten.zero_.default,
+}
+"""Operators that draw or write a tensor's numbers anew, as each layer does when it is built."""
+
+
 class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records each operator call; used around the author's `__init__` and `get_inputs()`.
 
@@ -139,7 +148,10 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             number = self._read_number(args[0])
             if number is not None:
                 return number
-        out = func(*args, **(kwargs or {}))
+        if func in _FILLS and _is_only_filled(args[0]):
+            out = args[0]
+        else:
+            out = func(*args, **(kwargs or {}))
         origin = current_origin() if self._keeps_origins else None
         self.calls.append((func, args, kwargs or {}, out, origin))
         return out
@@ -250,6 +262,11 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     visited.add(storage)
                     queue.append(storage)
         return [self.calls[i] for i in sorted(selected)]
+
+
+def _is_only_filled(tensor: torch.Tensor) -> bool:
+    """Return whether to fill a tensor with numbers changes nothing: it is fake and has none."""
+    return type(tensor) is FakeTensor and tensor.constant is None and tensor.is_floating_point()
 
 
 def _without_other_views(calls: list[Any], tensor: torch.Tensor) -> list[Any]:
