@@ -50,6 +50,18 @@ def test_numbers_that_are_computed_while_a_model_is_built_need_no_real_parameter
     assert [op.arg("other") for op in graph.operations] == [1.0, 0.75, 0.5]
 
 
+def test_sizes_that_follow_from_values_while_a_model_is_built_need_no_real_parameters(
+    program: Program,
+) -> None:
+    graph = program(
+        "for width in self.widths:\n    x = x * width\nreturn x",
+        init="widths = torch.round(torch.arange(6) / 2.5)\n"
+        "self.widths = torch.unique(widths)[widths.nonzero()[0].item() :].tolist()",
+    )
+    assert graph.capture == "fake"
+    assert [op.arg("other") for op in graph.operations] == [2.0]
+
+
 def test_a_random_number_that_is_read_while_a_model_is_built_gets_real_parameters(
     program: Program,
 ) -> None:

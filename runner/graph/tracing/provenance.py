@@ -19,6 +19,7 @@ from runner.graph.operations import kind
 from runner.graph.tracing.refusal import CaptureRefusal
 from runner.graph.tracing.source_statement import current_origin
 from runner.torch_internals import (
+    DynamicOutputShapeException,
     FakeTensor,
     TorchDispatchMode,
     name_of,
@@ -26,6 +27,8 @@ from runner.torch_internals import (
     schema,
     storage_of,
     tree_flatten,
+    tree_map_only,
+    tree_unflatten,
     without_modes,
 )
 
@@ -151,7 +154,12 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func in _FILLS and _is_only_filled(args[0]):
             out = args[0]
         else:
-            out = func(*args, **(kwargs or {}))
+            try:
+                out = func(*args, **(kwargs or {}))
+            except DynamicOutputShapeException:
+                out = self._size_by_values(func, args, kwargs or {})
+                if out is None:
+                    raise
         origin = current_origin() if self._keeps_origins else None
         self.calls.append((func, args, kwargs or {}, out, origin))
         return out
@@ -200,6 +208,25 @@ class ProvenanceRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._last_replay = len(self.calls), {id(fake): real for fake, real in replayed}
         with without_modes():
             return self._last_replay[1][id(tensor)].item()
+
+    def _size_by_values(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what a call gives whose sizes depend on values; None if the values are unknown.
+
+        Authors count the stages of a network like this: `len(torch.unique(widths))`.
+        """
+        leaves, structure = tree_flatten((args, kwargs))
+        for position, leaf in enumerate(leaves):
+            if isinstance(leaf, FakeTensor):
+                replayed = self.replay(leaf)
+                if not replayed:
+                    return None
+                leaves[position] = replayed[-1][1]
+        real_args, real_kwargs = tree_unflatten(leaves, structure)
+        with without_modes():
+            real = func(*real_args, **real_kwargs)
+        return tree_map_only(
+            torch.Tensor, lambda t: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype), real
+        )
 
     def replay(self, tensor: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]] | None:
         """Make a fake tensor for real by the calls that made it.
