@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from runner.graph.ir import Ref, substitute
-from runner.tree.fusions import FEWEST_TURNS, KernelFlow, is_join, straight_lines
-from runner.tree.module_regions import Region, caller_lines
+from runner.tree.fusions import FEWEST_TURNS, LARGEST_FUSION, KernelFlow, is_join, straight_lines
+from runner.tree.module_regions import Region, caller_lines, is_container
 from runner.tree.repetition import Repetition, find_repetitions
 
 SMALLEST_BLOCK = 3
@@ -209,7 +209,8 @@ def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids
     """Return whether the author's own module is the block, not the operations around its call.
 
     Consecutive calls of modules make no block, unless each turn of a loop calls the same ones. Such
-    a turn is the block too if it holds a contraction beside the call.
+    a turn is the block too if it holds a contraction beside the call. Several large calls of one
+    class make no block either: each of them is one.
     """
     unit = units[0]
     calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused_ids]
@@ -219,7 +220,17 @@ def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids
     calls_same_modules = all(_module_paths(turn) == _module_paths(unit) for turn in units)
     if is_single_call and calls_same_modules:
         return not any(flow.contractions[k] for k in unit if isinstance(k, int))
-    return is_single_call or (bool(calls) and not has_join and not calls_same_modules)
+    large = Counter(
+        call.scope.callee
+        for call in calls
+        if call.scope is not None
+        and not is_container(call.scope)
+        and sum(1 for _ in call.kernels()) > LARGEST_FUSION
+    )
+    is_several_blocks = max(large.values(), default=0) > 1
+    return is_single_call or (
+        bool(calls) and (is_several_blocks or not has_join) and not calls_same_modules
+    )
 
 
 def _module_paths(unit: Sequence[int | Region]) -> set[str]:

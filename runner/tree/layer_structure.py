@@ -15,7 +15,13 @@ from runner.tree.fusions import (
     fits_fusion,
     is_residual,
 )
-from runner.tree.module_regions import Region, is_container, is_list_element, parent_path
+from runner.tree.module_regions import (
+    Region,
+    is_container,
+    is_list_element,
+    parent_path,
+    stage_kind,
+)
 
 MOSTLY = 0.5
 """Share of a call's kernels in inner calls from which on the call is only their frame."""
@@ -78,10 +84,21 @@ class LayerStructure:
         self.layer_classes = {chain.cls for chain in chains} - {""}
         self.stacked_classes = {chain.cls for chain in chains if chain.fills_container} - {""}
         """Classes of which some container holds nothing else."""
+        self.residual_classes = {
+            cls
+            for cls, calls in self.calls_by_class.items()
+            if len(calls) > 1 and any(map(self._adds_to_blocks, calls))
+        }
+        """Repeated classes that are layers, since they add their input to the result of blocks."""
         self.side_by_side_ids = {
             id(r) for around in [root, *root.walk()] for r in self._side_by_side_calls(around)
         }
         """Ids of calls around small blocks that stand side by side: encoder and decoder."""
+        self.calls_by_kind: dict[str, list[Region]] = {}
+        self.frame_kinds: dict[str, bool] = {}
+        """For each kind of calls, whether one of them is a frame around layers: then all are."""
+        for region in root.walk():
+            self.calls_by_kind.setdefault(stage_kind(region), []).append(region)
 
     def _mark_outermost(self, region: Region, is_outermost: bool) -> None:
         self.is_outermost[id(region)] = is_outermost
@@ -103,8 +120,23 @@ class LayerStructure:
 
     def is_frame(self, region: Region) -> bool:
         """Return whether a call is mostly a frame around layers, and so no layer itself."""
-        if self._is_one_of_several_methods(region) or self._is_around_block(region):
-            return True
+        return (
+            self._is_one_of_several_methods(region)
+            or self._is_around_block(region)
+            or self._is_called_elsewhere(region)
+            or self._is_kind_of_frames(region)
+        )
+
+    def _is_kind_of_frames(self, region: Region) -> bool:
+        """Return whether a call, or another one of its class or at its place, is around layers."""
+        kind = stage_kind(region)
+        if not kind or kind in self.recursive_classes:
+            return self._is_frame(region)
+        if kind not in self.frame_kinds:
+            self.frame_kinds[kind] = any(map(self._is_frame, self.calls_by_kind[kind]))
+        return self.frame_kinds[kind]
+
+    def _is_frame(self, region: Region) -> bool:
         return id(region) not in self.side_by_side_ids and self._is_around_layers(region)
 
     def _is_one_of_several_methods(self, region: Region) -> bool:
@@ -146,8 +178,8 @@ class LayerStructure:
         cls = _own_class(region)
         is_repeated = bool(cls) and self.call_counts[cls] > 1
         blocks = [b for b in self._blocks(region) if _own_class(b) or not is_repeated]
-        kernels_in_blocks = sum(map(_size, blocks))
-        if kernels_in_blocks >= MOSTLY * kernels or self._is_called_elsewhere(region):
+        is_mostly_blocks = sum(map(_size, blocks)) >= MOSTLY * kernels
+        if is_mostly_blocks and cls not in self.residual_classes:
             return True
         if cls not in self.calls_by_class:
             return self._is_too_wide(region, kernels)
@@ -155,6 +187,14 @@ class LayerStructure:
             calls_of_class = self.calls_by_class[cls]
             self.wide_classes[cls] = any(self._is_too_wide(r, _size(r)) for r in calls_of_class)
         return self.wide_classes[cls]
+
+    def _adds_to_blocks(self, region: Region) -> bool:
+        """Return whether a call adds its input to what blocks give that add nothing themselves."""
+        inside = set(region.kernels())
+        own_kernels = (item for item in region.items if isinstance(item, int))
+        return any(is_residual(self.flow, k, inside) for k in own_kernels) and not any(
+            map(self._adds, self._blocks(region))
+        )
 
     def _is_called_elsewhere(self, region: Region) -> bool:
         """Return whether most of a call is one module's call, which is also called elsewhere."""

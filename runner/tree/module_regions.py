@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -53,7 +54,8 @@ def build_regions(flow: KernelFlow) -> Region:
     containers = flow.program.graph.containers
     for region in list(region_by_scopes.values()):
         _gather_list_elements(flow, region, containers)
-    _collapse(root, containers)
+    several = Counter(stage_kind(r) for r in region_by_scopes.values() if len(r.items) > 1)
+    _collapse(root, containers, several)
     while len(root.items) == 1 and isinstance(root.items[0], Region):
         root.items = root.items[0].items
     return root
@@ -239,14 +241,43 @@ def _continues(flow: KernelFlow, k: int, inside: set[int]) -> bool:
 # --- calls with one item --------------------------------------------------------------------------
 
 
-def _collapse(region: Region, containers: frozenset[str]) -> None:
-    """Replace each call that holds only one item by that item."""
+def _collapse(region: Region, containers: frozenset[str], several: Counter[str]) -> None:
+    """Replace each call that holds only one item by that item.
+
+    A stage that holds one block stays if other stages of its kind hold several. `several` counts
+    the calls of each kind that hold several items.
+    """
     for position, item in enumerate(region.items):
         if isinstance(item, Region):
-            _collapse(item, containers)
+            _collapse(item, containers, several)
             while isinstance(item, Region) and len(item.items) == 1:
-                item = _merge_calls(item, item.items[0], containers)
+                (inner,) = item.items
+                if isinstance(inner, Region) and _is_short_stage(item, inner, several):
+                    break
+                item = _merge_calls(item, inner, containers)
             region.items[position] = item
+
+
+def _is_short_stage(stage: Region, block: Region, several: Counter[str]) -> bool:
+    """Return whether other calls of the kinds of a stage, and of its only block, hold several."""
+    kind, inner_kind = stage_kind(stage), stage_kind(block)
+    return (
+        kind != inner_kind
+        and "" not in (kind, inner_kind)
+        and several[kind] > 0
+        and several[inner_kind] > (len(block.items) > 1)
+    )
+
+
+def stage_kind(region: Region) -> str:
+    """Return what equal stages of a model share: their class, or their path without numbers."""
+    if region.scope is None:
+        return ""
+    if not is_container(region.scope):
+        return region.scope.callee
+    pieces = region.scope.path.split(".")
+    numbers_left_out = ["*" if piece.isdigit() else piece for piece in pieces]
+    return ".".join(numbers_left_out) if "*" in numbers_left_out else ""
 
 
 def _merge_calls(outer: Region, inner: int | Region, containers: frozenset[str]) -> int | Region:
