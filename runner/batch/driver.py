@@ -80,10 +80,7 @@ class Driver:
             item.label for item in self.items if item.earlier_result is None
         )
         try:
-            memory = MemoryRequest.for_capture(
-                self._max_memory_bytes(),
-                self.cluster.node_memory_bytes // max(1, self.cluster.node_cores),
-            )
+            memory = self._first_guess()
             for item in self.items:
                 if item.earlier_result is None:
                     self.waiting_jobs.append(ProblemJob(item, memory))
@@ -196,7 +193,7 @@ class Driver:
                 forecast.expected_bytes, used_bytes, forecast.weights_bytes
             )
             job.is_sized = True
-            self._requeue(job)
+            self.requeue(job)
         elif attempt.result is not None:
             self._finish_problem(job, attempt)
         elif cause is FailureCause.OUT_OF_MEMORY and job.memory.can_grow:
@@ -230,7 +227,7 @@ class Driver:
         if job.may_repeat(cause, self.run.settings.retries):
             repeat = job.add_repeat(cause, message, attempt)
             self.watcher.on_retry(job.item.label, repeat)
-            self._requeue(job, at_front=attempt is not None)
+            self.requeue(job, at_front=attempt is not None)
             return
         if attempt is None:
             reason = f"{job.explain_limit(cause)}, the last by {message}"
@@ -238,17 +235,36 @@ class Driver:
             attempt = Attempt(answer=answer, started=job.started)
         self._finish_problem(job, attempt)
 
-    def _requeue(self, job: ProblemJob, *, at_front: bool = True) -> None:
-        """Queue a job again: at the front, or after a loss at the back.
+    def requeue(self, job: ProblemJob, *, at_front: bool = True) -> None:
+        """Queue a job again: at the front, or at the back.
 
-        After a loss other problems go first, because their answers show whether Ray is broken.
+        After a loss other problems go first, because their answers show whether Ray is broken. So
+        they do before a job that needs a whole node: while it waited at Ray, Ray would keep a core
+        for it, as its fair share, and start nothing there.
         """
         if self.is_finishing:
             return
-        if at_front:
+        if at_front and not self._needs_whole_node(job):
             self.waiting_jobs.appendleft(job)
         else:
             self.waiting_jobs.append(job)
+
+    def _needs_whole_node(self, job: ProblemJob) -> bool:
+        """Whether a job, beside another one that is first tried, is too large for a node."""
+        if self.run.settings.wait_for_nodes or self.cluster.node_cores < 2:
+            return False
+        granted_bytes, others_bytes = job.memory.granted_bytes, self._first_guess().granted_bytes
+        return (
+            granted_bytes > others_bytes
+            and granted_bytes + others_bytes > self.cluster.node_memory_bytes
+        )
+
+    def _first_guess(self) -> MemoryRequest:
+        """Return the request for a problem that is not captured yet."""
+        return MemoryRequest.for_capture(
+            self._max_memory_bytes(),
+            self.cluster.node_memory_bytes // max(1, self.cluster.node_cores),
+        )
 
     def _finish_problem(self, job: ProblemJob, attempt: Attempt) -> None:
         """Record the end of a problem; commit a result if its attempt did not."""

@@ -7,13 +7,18 @@ import pytest
 
 from runner.batch.attempt import Attempt
 from runner.batch.child.answer import FailureAnswer, FailureCause
+from runner.batch.cluster import Cluster
+from runner.batch.driver import Driver
 from runner.batch.job import ProblemJob
 from runner.batch.machine import GIB
 from runner.batch.memory_request import NO_BOUND, MemoryRequest
 from runner.batch.plan import PlanItem
-from runner.config import Retries
+from runner.batch.run import Run, Watcher
+from runner.config import Retries, Settings
 from runner.problems import Problem
+from runner.store.directory import DirectoryStore
 from runner.store.manifest_row import Cause
+from runner.store.result import RunOptions
 
 
 def job(granted_gib: int = 2, most_gib: int = 12) -> ProblemJob:
@@ -54,6 +59,27 @@ def test_out_of_memory_alone_asks_for_more_as_far_as_there_is() -> None:
     assert granted == [2, 8, 19, 19]
     assert [repeat.requested_memory_bytes // GIB for repeat in greedy.repeats] == [2, 2, 8, 19]
     assert not greedy.memory.can_grow
+
+
+@pytest.mark.parametrize(
+    ("gib", "cores", "order"),
+    [
+        (8, 2, ["again", "first"]),  # beside 8 GiB there is room for another first try
+        (16, 2, ["first", "again"]),  # Ray would keep a core for it while the other one is busy
+        (16, 1, ["again", "first"]),
+    ],
+)
+def test_a_problem_that_needs_a_whole_node_is_tried_again_after_the_others(
+    gib: int, cores: int, order: list[str], tmp_path: Path
+) -> None:
+    run = Run("one", DirectoryStore(tmp_path), RunOptions(), "", Settings())
+    one_node = Cluster(None, 1, cores, 19 * GIB, 19 * GIB, cores, 0, 0, "2")
+    driver = Driver(run, [], one_node, Watcher())
+    again, first = job(gib, 19), job(4, 19)
+    driver.waiting_jobs.append(first)
+    driver.requeue(again)
+    names = {id(again): "again", id(first): "first"}
+    assert [names[id(waiting)] for waiting in driver.waiting_jobs] == order
 
 
 def test_memory_that_an_answer_asks_for_is_granted_at_once() -> None:
