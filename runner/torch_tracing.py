@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +68,7 @@ def copy_weights_without_modes() -> Iterator[None]:
     Each attribute of each weight that it reads would go through the modes, which takes longer than
     the copies.
     """
-    tracing = sys.modules[torch.export.export.__module__ + "._trace"]
+    tracing = importlib.import_module(torch.export.export.__module__ + "._trace")
     original = tracing._fakify_params_buffers
 
     def copy(*args: Any) -> Any:
