@@ -98,6 +98,7 @@ def edit(decomposed: Path) -> Callable[[str, str], list[str]]:
     return reasons
 
 
+@pytest.mark.long  # each file runs in an interpreter of its own
 def test_the_files_import_the_package_run_alone_and_pass(decomposed: Path) -> None:
     assert "\nimport opkit  # adds torch.ops.opkit\n" in (decomposed / KERNEL).read_text()
     subprocess.run([sys.executable, decomposed / KERNEL], check=True)
