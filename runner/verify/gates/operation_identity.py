@@ -57,7 +57,7 @@ _COMMUTES = {"add", "mul"}
 """Operations for which `0 + x` is `x + 0`."""
 SIGNIFICANT_DIGITS = 7
 """Number of digits in which numbers of a program are compared: those of float32."""
-_ANY_ORDER = {"add", "mul", "maximum", "minimum"}
+SYMMETRIC = {"add", "mul", "maximum", "minimum"}
 """Operations for which `weight * x` is `x * weight`."""
 _REDUCTIONS = {
     *("mean", "sum", "nansum", "amax", "amin", "any", "all", "count_nonzero", "logsumexp"),
@@ -166,7 +166,7 @@ def identify_operation(
         mirror = _MIRRORED[plain_name]
         inputs = tuple(sorted(inputs)) if mirror == plain_name else inputs[::-1]
         plain_name = mirror
-    if plain_name in _ANY_ORDER and not any(
+    if plain_name in SYMMETRIC and not any(
         attribute.startswith("alpha=") and attribute != "alpha=1" for attribute in attributes
     ):
         inputs = tuple(sorted(inputs))

@@ -14,6 +14,7 @@ import torch
 
 from runner.errors import KdrunError
 from runner.problems import find_dataset_level, read_problem
+from runner.verify.gates.operation_identity import SYMMETRIC
 from runner.verify.gates.parent_source import import_fault, parse_file, root_name
 from runner.verify.guard.call_recording import READING
 from runner.verify.guard.replica import WorkerModel
@@ -55,8 +56,6 @@ _MOST_OF_ONE_FUNCTION = 16
 _MAX_NAMES = 6
 _LAYOUT_COPIES = {"reshape", "contiguous", "flatten"}
 """Functions that a run of the original, recorded by operators, shows as `clone`."""
-_SYMMETRIC = {"add", "mul", "maximum", "minimum"}
-"""Operations whose operands may be swapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ def _list_operations(graph: "Graph", indices: Iterable[int]) -> tuple[str, ...]:
         else:
             name = operation.name.strip("_")
             name = "clone" if name in _LAYOUT_COPIES else name
-            formula = hash((name, *(sorted(operands) if name in _SYMMETRIC else operands)))
+            formula = hash((name, *(sorted(operands) if name in SYMMETRIC else operands)))
             operations.append(f"{name} {formula}")
         formulas.update(dict.fromkeys(operation.outputs, formula))
     return tuple(sorted(operations))

@@ -63,10 +63,6 @@ from runner.verify.runtime.runner import Inputs
 _TOOLS = (shared_memory, wire_format, sandbox, retained_state, nested_values, program_values)
 _SEED_LIMITS = (1000, 1 << 48)
 """Limits of secret seeds: small ones, as people choose, and large ones, as torch chooses itself."""
-_MAX_CHANCE_ELEMENTS = 16
-"""Largest number of elements that may well be equal by chance."""
-_MAX_EXAMINED = 1 << 20
-"""Number of elements of an output that are examined."""
 _PREPARED_FILES, _PREPARED_BYTES = 2, 512 << 20
 """Number of files that are imported before the judge needs them, and the limit on their weights."""
 _REBUILD_BYTES = 64 << 20

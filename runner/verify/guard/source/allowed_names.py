@@ -96,8 +96,6 @@ _REFUSED_NAMES = {
         "imod",
     ),
 }
-_CREATING = {"manual_seed"}
-"""Names in torch that only functions may use that draw inputs."""
 
 BUILTINS = {
     *("abs", "all", "any", "bool", "callable", "classmethod", "complex", "dict", "divmod"),
