@@ -148,6 +148,16 @@ KERNELS |= {
         ),
         made.edit_everywhere("relu.py", "randn(2, 4,", "randn(CONFIG.batch, CONFIG.channels,"),
     ),
+    "a dataclass with postponed annotations": lambda made: (
+        made.edit_everywhere(
+            "relu.py", "import torch\n", "from __future__ import annotations\n\nimport torch\n"
+        ),
+        at_import(
+            made,
+            "from dataclasses import dataclass\n\n\n@dataclass\nclass Config:\n    batch: int = 2",
+        ),
+        made.edit_everywhere("relu.py", "randn(2, 4,", "randn(Config().batch, 4,"),
+    ),
     "a named tuple of sizes": lambda made: (
         at_import(
             made,
