@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from runner.graph.ir import Ref, substitute
-from runner.tree.fusions import FEWEST_TURNS, LARGEST_FUSION, KernelFlow, is_join, straight_lines
+from runner.tree.fusions import (
+    CONCATENATIONS,
+    FEWEST_TURNS,
+    LARGEST_FUSION,
+    KernelFlow,
+    is_join,
+    straight_lines,
+)
 from runner.tree.module_regions import Region, caller_lines, is_container
 from runner.tree.repetition import Repetition, find_repetitions
 
@@ -214,7 +221,7 @@ def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids
     """
     unit = units[0]
     calls = [item for item in unit if isinstance(item, Region) and id(item) not in fused_ids]
-    has_join = any(isinstance(item, int) and is_join(flow, item) for item in unit)
+    has_join = any(isinstance(item, int) and _joins_parts(flow, item, unit) for item in unit)
     kernels_in_calls = sum(1 for call in calls for _ in call.kernels())
     is_single_call = len(calls) == 1 and kernels_in_calls >= _SHARE * sum(1 for _ in _kernels(unit))
     calls_same_modules = all(_module_paths(turn) == _module_paths(unit) for turn in units)
@@ -231,6 +238,22 @@ def _is_module_call(flow: KernelFlow, units: list[list[int | Region]], fused_ids
     return is_single_call or (
         bool(calls) and (is_several_blocks or not has_join) and not calls_same_modules
     )
+
+
+def _joins_parts(flow: KernelFlow, k: int, unit: Sequence[int | Region]) -> bool:
+    """Return whether a kernel joins what a turn's parts give or read.
+
+    A U-Net's concatenation of a value from its way down joins a turn with something outside of it.
+    """
+    if flow.kernels[k].operation not in CONCATENATIONS:
+        return is_join(flow, k)
+    inside = set(_kernels(unit))
+    joined = [
+        name
+        for name, m in flow.activations(k)
+        if m in inside or any(flow.reads_value(other, name, ()) for other in inside - {k})
+    ]
+    return len(joined) > 1
 
 
 def _module_paths(unit: Sequence[int | Region]) -> set[str]:

@@ -90,9 +90,9 @@ class LayerStructure:
             if len(calls) > 1 and any(map(self._adds_to_blocks, calls))
         }
         """Repeated classes that are layers, since they add their input to the result of blocks."""
-        self.side_by_side_ids = {
-            id(r) for around in [root, *root.walk()] for r in self._side_by_side_calls(around)
-        }
+        self.side_by_side_ids = self._without_shared_blocks(
+            [r for around in [root, *root.walk()] for r in self._side_by_side_calls(around)], root
+        )
         """Ids of calls around small blocks that stand side by side: encoder and decoder."""
         self.calls_by_kind: dict[str, list[Region]] = {}
         self.frame_kinds: dict[str, bool] = {}
@@ -252,6 +252,17 @@ class LayerStructure:
             ):
                 yield region
 
+    def _without_shared_blocks(self, calls: list[Region], root: Region) -> set[int]:
+        """Return the ids of the calls whose blocks have classes that are layers nowhere else."""
+        layers = list(self._layers(root)) if calls else []
+        while True:
+            inside = {id(inner) for call in calls for inner in call.walk()}
+            others = {_own_class(layer) for layer in layers if id(layer) not in inside} - {""}
+            kept = [c for c in calls if others.isdisjoint(map(_own_class, self._blocks(c)))]
+            if len(kept) == len(calls):
+                return set(map(id, kept))
+            calls = kept
+
     def _calls(self, around: Region) -> Iterator[Region]:
         """Yield the calls in a region, and for one of several methods the calls inside it."""
         for region in around.inner():
@@ -277,6 +288,14 @@ class LayerStructure:
                 yield inner
             else:
                 yield from self._blocks(inner)
+
+    def _layers(self, region: Region) -> Iterator[Region]:
+        """Yield the outermost calls in a region that are layers, and around none."""
+        for block in self._blocks(region):
+            if self._is_around_layers(block):
+                yield from self._layers(block)
+            else:
+                yield block
 
     def _layer_chains(self, region: Region) -> Iterator[CallChain]:
         """Yield the chains of calls in a region that are layers."""
