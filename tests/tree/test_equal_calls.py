@@ -139,6 +139,84 @@ def get_inputs(): return [torch.randn(2, 8, 16)]
 def get_init_inputs(): return []
 """
 
+U_NET = (
+    """
+class Res(nn.Module):
+    def __init__(self, inputs):
+        super().__init__()
+        self.norm1, self.norm2 = nn.GroupNorm(4, inputs), nn.GroupNorm(4, 16)
+        self.conv1 = nn.Conv2d(inputs, 16, 3, padding=1)
+        self.conv2 = nn.Conv2d(16, 16, 3, padding=1)
+        self.shortcut = nn.Conv2d(inputs, 16, 1)
+
+    def forward(self, x):
+        h = self.conv1(F.silu(self.norm1(x)))
+        return self.shortcut(x) + self.conv2(F.silu(self.norm2(h)))
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.out = nn.GroupNorm(4, 16), nn.Linear(16, 16)
+        self.q, self.k, self.v = (nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x):
+        h = self.norm(x).flatten(2).transpose(1, 2)
+        h = self.out(F.scaled_dot_product_attention(self.q(h), self.k(h), self.v(h)))
+        return x + h.transpose(1, 2).reshape(x.shape)
+
+class Down(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.res = nn.ModuleList(Res(16) for _ in range(2))
+        self.attentions = nn.ModuleList(Attention() for _ in range(2))
+
+    def forward(self, x):
+        skips = []
+        for res, attention in zip(self.res, self.attentions):
+            x = attention(res(x))
+            skips.append(x)
+        return x, skips
+
+class Middle(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.res, self.attention = nn.ModuleList(Res(16) for _ in range(2)), Attention()
+
+    def forward(self, x):
+        return self.res[1](self.attention(self.res[0](x)))
+
+class Up(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.res = nn.ModuleList(Res(32) for _ in range(3))
+        self.attentions = nn.ModuleList(Attention() for _ in range(3))
+
+    def forward(self, x, skips):
+        for res, attention in zip(self.res, self.attentions):
+            x = attention(res(torch.cat([x, skips.pop()], dim=1)))
+        return x
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(16, 16, 3, padding=1)
+        self.downs, self.ups = nn.ModuleList([Down(), Down()]), nn.ModuleList([Up(), Up()])
+        self.middle = Middle()
+
+    def forward(self, x):
+        x = self.first(x)
+        skips = [x, x]
+        for down in self.downs:
+            x, new = down(x)
+            skips += new
+        x = self.middle(x)
+        for up in self.ups:
+            x = up(x, skips)
+        return x
+"""
+    + ENDS
+)
+
 
 def test_a_stage_of_one_block_beside_longer_ones_in_a_list_is_drawn_as_they_are(
     apart: Apart,
@@ -169,3 +247,15 @@ def test_large_blocks_of_which_some_are_followed_by_an_add_are_layers_one_by_one
     _, root = apart(SCALED_BY_A_HINT)
     layers = [p.stem for p in root.children if p.level == "layer"]
     assert layers == ["block"] * 6
+
+
+def test_the_blocks_of_a_u_net_are_layers_on_its_way_down_in_its_middle_and_on_its_way_up(
+    apart: Apart,
+) -> None:
+    _, root = apart(U_NET)
+    assert [part.stem for part in root.children] == [
+        "conv2d",
+        *["res", "attention"] * 4,
+        *["res", "attention", "res"],
+        *["cat", "res", "attention"] * 6,
+    ]
