@@ -90,10 +90,13 @@ class LayerStructure:
             if len(calls) > 1 and any(map(self._adds_to_blocks, calls))
         }
         """Repeated classes that are layers, since they add their input to the result of blocks."""
-        self.side_by_side_ids = self._without_shared_blocks(
-            [r for around in [root, *root.walk()] for r in self._side_by_side_calls(around)], root
-        )
+        side_by_side = [r for a in [root, *root.walk()] for r in self._side_by_side_calls(a)]
+        layers = list(self._layers(root))
+        self.side_by_side_ids = self._without_shared_blocks(side_by_side, layers)
         """Ids of calls around small blocks that stand side by side: encoder and decoder."""
+        residual_blocks = filter(self._adds_its_input, layers)
+        self.block_classes = set(map(_own_class, residual_blocks)) - {"", *wrapper_classes(root)}
+        """Classes of which some call is a layer, and adds its input to what it computes."""
         self.calls_by_kind: dict[str, list[Region]] = {}
         self.frame_kinds: dict[str, bool] = {}
         """For each kind of calls, whether one of them is a frame around layers: then all are."""
@@ -137,7 +140,9 @@ class LayerStructure:
         return self.frame_kinds[kind]
 
     def _is_frame(self, region: Region) -> bool:
-        return id(region) not in self.side_by_side_ids and self._is_around_layers(region)
+        return id(region) not in self.side_by_side_ids and (
+            self._is_around_layers(region) or self._is_around_blocks(region)
+        )
 
     def _is_one_of_several_methods(self, region: Region) -> bool:
         """Return whether a call is of one of a module's methods, and mostly calls large modules.
@@ -187,6 +192,13 @@ class LayerStructure:
             calls_of_class = self.calls_by_class[cls]
             self.wide_classes[cls] = any(self._is_too_wide(r, _size(r)) for r in calls_of_class)
         return self.wide_classes[cls]
+
+    def _is_around_blocks(self, region: Region) -> bool:
+        """Return whether most of a call is several calls of a class that is a layer elsewhere."""
+        blocks = [b for b in region.walk() if _own_class(b) in self.block_classes]
+        times = Counter(map(_own_class, blocks))
+        repeated = {k for b in blocks if times[_own_class(b)] > 1 for k in b.kernels()}
+        return len(repeated) >= max(1, MOSTLY * _size(region))
 
     def _adds_to_blocks(self, region: Region) -> bool:
         """Return whether a call adds its input to what blocks give that add nothing themselves."""
@@ -252,13 +264,12 @@ class LayerStructure:
             ):
                 yield region
 
-    def _without_shared_blocks(self, calls: list[Region], root: Region) -> set[int]:
-        """Return the ids of the calls whose blocks have classes that are layers nowhere else."""
-        layers = list(self._layers(root)) if calls else []
+    def _without_shared_blocks(self, calls: list[Region], layers: list[Region]) -> set[int]:
+        """Return the ids of the calls that hold no call of a class that is a layer elsewhere."""
         while True:
             inside = {id(inner) for call in calls for inner in call.walk()}
             others = {_own_class(layer) for layer in layers if id(layer) not in inside} - {""}
-            kept = [c for c in calls if others.isdisjoint(map(_own_class, self._blocks(c)))]
+            kept = [c for c in calls if others.isdisjoint(map(_own_class, c.walk()))]
             if len(kept) == len(calls):
                 return set(map(id, kept))
             calls = kept
@@ -413,6 +424,15 @@ class LayerStructure:
         """Return the number of residual adds in a call."""
         inside = set(region.kernels())
         return sum(is_residual(self.flow, k, inside) for k in inside)
+
+    def _adds_its_input(self, region: Region) -> bool:
+        """Return whether a call adds a value from outside to the result of a branch."""
+        inside = set(region.kernels())
+        return any(
+            is_residual(self.flow, k, inside)
+            and not inside.issuperset(m for _, m in self.flow.activations(k))
+            for k in inside
+        )
 
     def must_be_split(self, region: Region) -> bool:
         """Return whether a large call has several calls of one class with contractions inside.
