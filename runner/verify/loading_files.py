@@ -144,7 +144,6 @@ class Files:
         """Run a text in place of a file and return its module."""
         module = ModuleType("_kdrun_text")
         module.__file__ = str(path)
-        sys.modules[module.__name__] = module  # dataclasses look it up
         with foreign_code(relative_path(path, self.directory), self.directory):
             exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
         return module
@@ -184,7 +183,7 @@ class Files:
             raise CannotJudge(f"{location}: {error.strerror or error}") from error
         module = ModuleType(name)
         module.__file__ = str(path)
-        sys.modules[name] = module  # dataclasses and pickle look it up
+        sys.modules[name] = module  # dataclasses and pickle look their module up by name
         modules = dict(sys.modules)
         with foreign_code(location, self.directory):
             exec(self._compile(source, str(path)), module.__dict__)
