@@ -827,6 +827,37 @@ ODD: dict[str, dict[str, str]] = {
         "    self.voltage.masked_fill_(self.spikes.bool(), -0.5)\n"
         "return self.voltage",
     },
+    "indices that count from one": {
+        "before": dedent("""
+            class Heights(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.table = nn.Embedding(2, 16)
+
+                def forward(self, heights):
+                    return self.table((heights - 1).long())
+        """),
+        "init": "self.heights, self.fc = Heights(), nn.Linear(16, 16)",
+        "forward": "heights = torch.ones(4, dtype=torch.int32, device=x.device)\n"
+        "heights[1::2] += (x[::2, 0] > 9).int()\nreturn self.fc(x) * self.heights(heights)",
+    },
+    "memories of which masks fill places in turn": {
+        "before": dedent("""
+            class Memories(nn.Module):
+                def forward(self, outputs, states):
+                    chosen = outputs.softmax(0).max(0).indices
+                    output, state = torch.zeros(4, 16), torch.zeros(4, 16)
+                    for k in range(4):
+                        mask = chosen == k
+                        output[mask] = outputs[k][mask]
+                        state[mask] = states[k][mask]
+                    return output, state
+        """),
+        "init": "self.fc, self.out = nn.Linear(16, 64), nn.Linear(16, 16)\n"
+        "self.memories = Memories()",
+        "forward": "states = self.fc(x).view(4, 4, 16).transpose(0, 1)\n"
+        "output, state = self.memories(states.tanh(), states)\nreturn self.out(output) + state",
+    },
 }
 
 

@@ -90,13 +90,14 @@ class LayerStructure:
             if len(calls) > 1 and any(map(self._adds_to_blocks, calls))
         }
         """Repeated classes that are layers, since they add their input to the result of blocks."""
+        self.block_classes: set[str] = set()
+        """Classes of which some call is a layer, and adds its input to what it computes."""
         side_by_side = [r for a in [root, *root.walk()] for r in self._side_by_side_calls(a)]
         layers = list(self._layers(root))
         self.side_by_side_ids = self._without_shared_blocks(side_by_side, layers)
         """Ids of calls around small blocks that stand side by side: encoder and decoder."""
         residual_blocks = filter(self._adds_its_input, layers)
         self.block_classes = set(map(_own_class, residual_blocks)) - {"", *wrapper_classes(root)}
-        """Classes of which some call is a layer, and adds its input to what it computes."""
         self.calls_by_kind: dict[str, list[Region]] = {}
         self.frame_kinds: dict[str, bool] = {}
         """For each kind of calls, whether one of them is a frame around layers: then all are."""
@@ -416,9 +417,13 @@ class LayerStructure:
         )
 
     def is_two_blocks(self, region: Region) -> bool:
-        """Return whether a call is a container with two residual adds: attention, then MLP."""
+        """Return whether a call is a block with two residual adds, attention and then MLP.
+
+        It is a container, or of a class that is a layer elsewhere.
+        """
         assert region.scope is not None
-        return is_container(region.scope) and self._adds(region) > 1
+        is_block = is_container(region.scope) or _own_class(region) in self.block_classes
+        return is_block and self._adds(region) > 1
 
     def _adds(self, region: Region) -> int:
         """Return the number of residual adds in a call."""

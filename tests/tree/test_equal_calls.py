@@ -217,6 +217,52 @@ class Model(nn.Module):
     + ENDS
 )
 
+BLOCK_IN_A_BLOCK = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(16, 16) for _ in range(4))
+
+    def forward(self, x, memory):
+        q, k, v = self.q(x), self.k(memory), self.v(memory)
+        return self.out(F.scaled_dot_product_attention(q, k, v))
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm1, self.norm2 = Attention(), nn.LayerNorm(16), nn.LayerNorm(16)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
+
+    def forward(self, x, memory):
+        x = self.norm1(x + self.attention(x, memory))
+        return self.norm2(x + self.mlp(x))
+
+class DecoderBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.norm, self.block = Attention(), nn.LayerNorm(16), Block()
+
+    def forward(self, x, memory):
+        return self.block(self.norm(x + self.attention(x, x)), memory)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.ModuleList(Block() for _ in range(2))
+        self.decoder = nn.ModuleList(DecoderBlock() for _ in range(2))
+
+    def forward(self, x):
+        memory = x
+        for block in self.encoder:
+            memory = block(memory, memory)
+        for block in self.decoder:
+            x = block(x, memory)
+        return x
+
+def get_inputs(): return [torch.randn(2, 8, 16)]
+def get_init_inputs(): return []
+"""
+
 
 def test_a_stage_of_one_block_beside_longer_ones_in_a_list_is_drawn_as_they_are(
     apart: Apart,
@@ -259,3 +305,12 @@ def test_the_blocks_of_a_u_net_are_layers_on_its_way_down_in_its_middle_and_on_i
         *["res", "attention", "res"],
         *["cat", "res", "attention"] * 6,
     ]
+
+
+def test_a_block_inside_of_another_has_the_parts_that_it_has_as_a_layer(apart: Apart) -> None:
+    _, root = apart(BLOCK_IN_A_BLOCK)
+    assert [p.stem for p in root.children] == ["block"] * 2 + ["decoder_block"] * 2
+    parts = [p.stem for p in root.children[0].children]
+    decoder_parts = [p.stem for p in root.children[2].children]
+    assert len(parts) == 4
+    assert decoder_parts == [*parts[:2], *parts]

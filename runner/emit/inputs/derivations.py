@@ -47,7 +47,7 @@ def derive_recipe(
             return None
         elif i not in indices:
             op = program.graph.operations[i]
-            if is_random(op) or op.name in _UNINITIALISED:
+            if is_random(op) or op.name in _UNINITIALISED or _fills_masked(program, op, is_end):
                 return None
             indices.add(i)
             queue += op.refs()
@@ -73,6 +73,19 @@ def derive_recipe(
         replacements[value] = references[recipe.result]
     operations = [_put_in(op, replacements) for op in operations]
     return Recipe((*prepended, *operations), name, tuple(specs.items()))
+
+
+def _fills_masked(program: Program, op: Operation, is_end: Callable[[str], bool]) -> bool:
+    """Return whether an operation writes one value for each element that a drawn mask picks.
+
+    Another mask would pick another number of elements.
+    """
+    if op.name not in {"index_put", "index_put_", "masked_scatter"}:
+        return False
+    _, *masks, values = op.refs()
+    return program.spec(values).numel > 1 and any(
+        program.spec(mask).dtype == "bool" and is_end(mask) for mask in masks
+    )
 
 
 def _put_in(op: Operation, replacements: Mapping[str, Arg]) -> Operation:

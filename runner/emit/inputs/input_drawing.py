@@ -48,6 +48,7 @@ from runner.emit.inputs.value_domains import (
     must_be_positive,
     only_computes,
     reader_names,
+    shifted_index_range,
     telling_range,
 )
 from runner.emit.naming.name_tables import operator_result_name
@@ -395,6 +396,8 @@ class _InputDrawer:
             lowest = int(needs_positive and upper_bound > 1)
             if upper_bound == 2 and not self.safe_numbers and only_computes(program, part):
                 lowest, upper_bound = integer_range(d, spec.dtype)
+            if (shifted := shifted_index_range(program, part, name)) is not None:
+                lowest, upper_bound = shifted
             dtype = "" if spec.dtype == "int64" else dtype
             return Expression(f"torch.randint({lowest}, {upper_bound}, {as_tuple}{dtype})")
         if spec.dtype.startswith("float8"):

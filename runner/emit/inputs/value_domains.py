@@ -181,6 +181,35 @@ def index_bound(program: Program, part: Part, name: str, otherwise: int) -> int:
     return max(1, min(limits, default=otherwise))
 
 
+def shifted_index_range(program: Program, part: Part, name: str) -> tuple[int, int] | None:
+    """Return the range of integers that are indices once a part has added a number to them.
+
+    The range is half-open. The result is None if the part adds none, or indexes nothing.
+    """
+    lows, highs, waiting = [], [], [(name, 0)]
+    while waiting:
+        value, shift = waiting.pop()
+        for i in program.consumers.get(value, ()):
+            op = program.graph.operations[i]
+            if i not in part.operations:
+                continue
+            if shift and (limit := _row_limit(program, op, value)) is not None:
+                lows.append(-shift)
+                highs.append(limit - shift)
+            added = 0 if op.view or op.name in _CASTING_OPERATORS else _added_number(op, value)
+            if added is not None:
+                waiting += [(output, shift + added) for output in op.outputs if output]
+    return (max(lows), min(highs)) if lows and max(lows) < min(highs) else None
+
+
+def _added_number(op: Operation, name: str) -> int | None:
+    """Return the integer that an operation adds to a value; None if it does anything else."""
+    number = op.args[1] if op.name in {"add", "sub"} and len(op.args) == 2 else None
+    if op.args[:1] != (Ref(name),) or type(number) is not int or op.kwargs:
+        return None
+    return number if op.name == "add" else -number
+
+
 def cast_index_bound(program: Program, part: Part, name: str) -> int | None:
     """Return one more than the largest index that a float input may hold once it is cast.
 
