@@ -80,8 +80,16 @@ class LayerStructure:
             if self.is_outermost[id(region)] and self._holder_path(call) not in self.containers
         } - {""}
         """Classes of calls in no container, inside no call of a repeated class."""
+        self.block_classes: set[str] = set()
+        """Classes of which some call is a layer, and adds its input to what it computes."""
         chains = [chain for region in [root, *root.walk()] for chain in self._layer_chains(region)]
         self.layer_classes = {chain.cls for chain in chains} - {""}
+        self.stacks_of_containers = [
+            self._holder_path(chain.calls[0])
+            for chain in chains
+            if not chain.cls and chain.fills_container and any(map(self.is_two_blocks, chain.calls))
+        ]
+        """Paths of lists of containers, of which some hold a block of two residual adds."""
         self.stacked_classes = {chain.cls for chain in chains if chain.fills_container} - {""}
         """Classes of which some container holds nothing else."""
         self.residual_classes = {
@@ -90,8 +98,6 @@ class LayerStructure:
             if len(calls) > 1 and any(map(self._adds_to_blocks, calls))
         }
         """Repeated classes that are layers, since they add their input to the result of blocks."""
-        self.block_classes: set[str] = set()
-        """Classes of which some call is a layer, and adds its input to what it computes."""
         side_by_side = [r for a in [root, *root.walk()] for r in self._side_by_side_calls(a)]
         layers = list(self._layers(root))
         self.side_by_side_ids = self._without_shared_blocks(side_by_side, layers)

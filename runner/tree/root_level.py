@@ -33,6 +33,8 @@ def reason_for_model(
         return f"it calls {name} {times} times"
     if layer_classes := structure.layer_classes:
         return f"it has layers of the class {', '.join(sorted(layer_classes))}"
+    if structure.stacks_of_containers:
+        return f"it has layers in the list {structure.stacks_of_containers[0]}"
     for region in (root, *modules):
         for block in find_blocks(flow, region, straight_ids):
             if block.count > 2:

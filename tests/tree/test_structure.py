@@ -726,3 +726,45 @@ def test_a_turn_that_calls_one_module_among_others_begins_where_its_function_doe
         kernels = [part.stem for part in step.kernels()]
         assert kernels[0] == "cat"
         assert kernels[-1] == "linear"
+
+
+PAIRS = """
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(16), nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
+        return self.out(F.scaled_dot_product_attention(q, k, v))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleList([
+                Attention(),
+                nn.Sequential(
+                    nn.LayerNorm(16), nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)
+                ),
+            ])
+            for _ in range(2)
+        )
+
+    def forward(self, x):
+        for attention, mlp in self.layers:
+            x = attention(x) + x
+            x = mlp(x) + x
+        return x
+
+def get_inputs(): return [torch.randn(2, 8, 16)]
+def get_init_inputs(): return []
+"""
+
+
+def test_two_pairs_of_an_attention_and_an_mlp_in_a_list_are_a_model_of_two_layers(
+    apart: Apart,
+) -> None:
+    _, root = apart(PAIRS)
+    assert root.level == "model"
+    assert [part.level for part in root.children] == ["layer"] * 2
