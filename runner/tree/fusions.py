@@ -412,6 +412,8 @@ def block_stem(flow: KernelFlow, kernels: Sequence[int]) -> str | None:
         return special
     if any(name.startswith("conv") for name in operations):
         return "residual_block"
+    if "softmax" in operations and not _PRODUCTS.isdisjoint(operations):
+        return "attention_block"
     return "mlp_block" if sum(flow.contractions[k] for k in kernels) > 1 else None
 
 

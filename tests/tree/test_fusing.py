@@ -162,6 +162,18 @@ def test_a_stretch_up_to_its_residual_add_is_a_block(apart: Apart) -> None:
     ]
 
 
+def test_a_block_with_a_softmax_between_products_is_an_attention(apart: Apart) -> None:
+    root = block(
+        apart,
+        "a, b = self.gate(x), self.up(x)",
+        "w = (torch.einsum('bij,bkj->bik', a, b) + torch.einsum('bij,bkj->bik', b, a)).softmax(-1)",
+        "y = torch.einsum('bik,bkj->bij', w, a) + torch.einsum('bik,bkj->bij', w, b)",
+        "x = x + self.down(y)",
+        f"return x + {MLP.format('self.norm2(x)')}",
+    )
+    assert [c.stem for c in root.children] == ["attention_block", "mlp_block"]
+
+
 def test_a_norm_of_the_sum_closes_the_block_before_it(apart: Apart) -> None:
     root = block(
         apart,
