@@ -649,6 +649,20 @@ ODD: dict[str, dict[str, str]] = {
         "inputs": "[torch.randn(4, 16), torch.randn(2, 16)], 0",
         "forward": "return torch.cat(tensors, dim)",
     },
+    "a list of its own that is called tensors, beside an argument that is a list": {
+        "init": "self.fcs = nn.ModuleList(nn.Linear(16, 16) for _ in range(6))",
+        "arguments": "pair",
+        "inputs": "[torch.randn(4, 16), torch.randn(4, 16)]",
+        "forward": "tensors = []\nfor fc in self.fcs:\n    tensors.append(fc(pair[0]))\n"
+        "    tensors.append(fc(pair[1]).relu())\nreturn torch.cat(tensors)",
+    },
+    "a product beside memory that nobody filled and nobody reads": {
+        "init": "self.q, self.k = nn.Linear(16, 16), nn.Linear(16, 16)",
+        "inputs": "torch.randn(2, 6, 16)",
+        "forward": "nothing = torch.empty(2, 6, 6, device=x.device)\n"
+        "scores = torch.baddbmm(nothing, self.q(x), self.k(x).mT, beta=0, alpha=0.25)\n"
+        "return scores.softmax(-1) @ x",
+    },
     "a mask written into heads": {
         "init": "self.a = nn.Linear(16, 16)",
         "inputs": "torch.randn(2, 6, 16)",

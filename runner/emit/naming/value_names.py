@@ -35,7 +35,11 @@ from runner.tree.interface import Program, interface
 from runner.tree.part import Part
 from runner.tree.part_names import attribute
 
-RESERVED = {"self", "torch", "nn", "F", "math", "Model", "forward", "training", *keyword.kwlist}
+RESERVED = {
+    *("self", "torch", "nn", "F", "math", "Model", "forward", "training", "tensors"),
+    *keyword.kwlist,
+}
+"""Names that no value has: Python's, those of emitted files, and a function of a composition."""
 _BUILTIN = set(dir(builtins))
 _ALLOWED_BUILTINS = {
     "input", "hash", "id", "type", "iter", "vars", "dir", "copyright", "credits", "license", "exit",

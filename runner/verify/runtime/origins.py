@@ -35,6 +35,8 @@ _MOST_ELEMENTS = 4096
 """Number of elements of a constant that are compared; of a larger one, as many random ones."""
 _SMALL_NUMBER, _ROUNDING = 1e-4, 0.5
 """Changes of a constant that its hash shows: of an element by half; the sums show smaller ones."""
+_PRODUCTS_WITH_A_SUM = {"addmm", "addmv", "addr", "addbmm", "baddbmm"}
+"""Products that are added to `beta` times another tensor."""
 _SYMMETRIC = {"add", "mul", "maximum", "minimum", "eq", "ne", "logical_and", "logical_or"}
 """Operations whose operands may be swapped; those of `add` only without a factor."""
 _SWAPPED = {"ge", "gt"}
@@ -233,11 +235,15 @@ def is_part(tensor: torch.Tensor) -> bool:
 
 @without_modes()
 def _overwrites_all(name: str, values: Mapping[str, Any]) -> bool:
-    """Return whether an operation assigns every row of a tensor, so that what it held is lost.
+    """Return whether an operation reads nothing of what a tensor held: every row is assigned.
+
+    With `beta=0`, a product does not read what it would add.
 
     `values`: the operation's arguments by name.
     """
     stem, index = name.rstrip("_"), None
+    if stem in _PRODUCTS_WITH_A_SUM:
+        return bool(values.get("beta") == 0)
     if stem == "index_put" and not values.get("accumulate") and len(values["indices"]) == 1:
         (index,) = values["indices"]
     elif stem == "scatter" and values["self"].ndim == 1 and "reduce" not in values:
