@@ -72,6 +72,23 @@ ODD: dict[str, dict[str, str]] = {
         "forward": "return self.fc(x) * self.rope()",
         "inputs": "torch.randn(2, 15, 16)",
     },
+    "a buffer that the first call keeps, and steps that a device would take in another way": {
+        "before": "class Codes(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.register_buffer('total', torch.rand(8, 16))\n"
+        "        self.register_buffer('codes', None, persistent=False)\n"
+        "    def forward(self, x):\n"
+        "        if self.codes is None:\n"
+        "            self.register_buffer('codes', self.total / 2, persistent=False)\n"
+        "        return F.embedding(torch.cdist(x, self.codes).argmin(-1), self.codes)\n"
+        "class Step(nn.Module):\n"
+        "    def __init__(self, shift):\n        super().__init__()\n"
+        "        self.fc, self.shift = nn.Linear(16, 16), shift\n"
+        "    def forward(self, x):\n"
+        "        return self.fc(x if x.device.type == 'cpu' else x + self.shift)\n",
+        "init": "self.codes, self.steps = Codes(), nn.Sequential(*map(Step, range(8)))",
+        "forward": "return self.steps(self.codes(x))",
+    },
     "classes with the names of operations that they are not": {
         "before": "class Rope(nn.Module):\n    def forward(self, x):\n"
         "        return x.sin() + 2 * x.cos()\n"

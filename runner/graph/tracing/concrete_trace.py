@@ -137,19 +137,21 @@ def _trace(built: BuiltProblem, *, pre_dispatch: bool) -> TracedProgram:
 
 @contextlib.contextmanager
 def restore_attributes(model: torch.nn.Module) -> Iterator[None]:
-    """Restore each module's attributes at the end.
+    """Restore each module's attributes at the end, and which buffers it has.
 
     A tensor in an attribute is identified by its path in the model, which a forward that assigns to
     the attribute would change; and a grid that a module keeps from its first call would be on
     another device than its next call.
     """
-    saved = [(module, dict(vars(module))) for module in model.modules()]
+    saved = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
     try:
         yield
     finally:
-        for module, attributes in saved:
+        for module, attributes, buffers in saved:
             vars(module).clear()
             vars(module).update(attributes)
+            module._buffers.clear()
+            module._buffers.update(buffers)
 
 
 class _ReadRecorder(TorchFunctionMode):
