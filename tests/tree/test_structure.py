@@ -768,3 +768,43 @@ def test_two_pairs_of_an_attention_and_an_mlp_in_a_list_are_a_model_of_two_layer
     _, root = apart(PAIRS)
     assert root.level == "model"
     assert [part.level for part in root.children] == ["layer"] * 2
+
+
+STAGES_AND_A_MIDDLE = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.conv1 = nn.GroupNorm(2, 8), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm2, self.conv2 = nn.GroupNorm(2, 8), nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        h = self.conv1(F.silu(self.norm1(x)))
+        return x + self.conv2(F.silu(self.norm2(h)))
+
+class Stage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.conv = Block(), Block(), nn.Conv2d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(self.second(self.first(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.middle, self.up = Stage(), nn.ModuleList([Block(), Block()]), Stage()
+
+    def forward(self, x):
+        x = self.down(x)
+        for block in self.middle:
+            x = block(x)
+        return self.up(x)
+
+def get_inputs(): return [torch.randn(1, 8, 8, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_stage_of_blocks_that_are_layers_elsewhere_is_a_frame_around_them(apart: Apart) -> None:
+    _, root = apart(STAGES_AND_A_MIDDLE)
+    assert [part.stem for part in root.children if part.level == "layer"] == ["block"] * 6
