@@ -63,6 +63,10 @@ class LayerStructure:
         for region in root.walk():
             if _own_class(region):
                 self.calls_by_class.setdefault(_own_class(region), []).append(region)
+        self.wrapper_classes = wrapper_classes(root)
+        self.classes_around: dict[str, list[frozenset[str]]] = {}
+        """For each class that computes several contractions, the classes around each of its calls."""
+        self._note_classes_around(root, frozenset())
         self.methods_by_path: dict[str, set[str]] = {}
         """For each module path, the methods called on it; empty string for a plain call."""
         for region in root.walk():
@@ -87,9 +91,11 @@ class LayerStructure:
         self.stacks_of_containers = [
             self._holder_path(chain.calls[0])
             for chain in chains
-            if not chain.cls and chain.fills_container and any(map(self.is_two_blocks, chain.calls))
+            if not chain.cls
+            and chain.fills_container
+            and any(self.is_two_blocks(call) or self._is_too_large(call) for call in chain.calls)
         ]
-        """Paths of lists of containers, of which some hold a block of two residual adds."""
+        """Paths of lists of containers, of which one is two residual blocks or no fusion."""
         self.stacked_classes = {chain.cls for chain in chains if chain.fills_container} - {""}
         """Classes of which some container holds nothing else."""
         self.residual_classes = {
@@ -103,7 +109,7 @@ class LayerStructure:
         self.side_by_side_ids = self._without_shared_blocks(side_by_side, layers)
         """Ids of calls around small blocks that stand side by side: encoder and decoder."""
         residual_blocks = filter(self._adds_its_input, layers)
-        self.block_classes = set(map(_own_class, residual_blocks)) - {"", *wrapper_classes(root)}
+        self.block_classes = set(map(_own_class, residual_blocks)) - {"", *self.wrapper_classes}
         self.calls_by_kind: dict[str, list[Region]] = {}
         self.frame_kinds: dict[str, bool] = {}
         """For each kind of calls, whether one of them is a frame around layers: then all are."""
@@ -120,6 +126,13 @@ class LayerStructure:
                 else is_list_element(inner) or self._is_mixed(inner)
             )
             self._mark_outermost(inner, is_outermost and not is_repeated)
+
+    def _note_classes_around(self, region: Region, around: frozenset[str]) -> None:
+        for inner in region.inner():
+            cls = _own_class(inner)
+            if cls and sum(self.flow.contractions[k] for k in inner.kernels()) > 1:
+                self.classes_around.setdefault(cls, []).append(around)
+            self._note_classes_around(inner, around | {cls})
 
     def is_repeated(self, region: Region) -> bool:
         """Return whether the class of a call is called several times, by any of its methods."""
@@ -342,6 +355,9 @@ class LayerStructure:
             ):
                 yield CallChain("", calls, in_container=True, fills_container=True)
 
+    def _is_too_large(self, region: Region) -> bool:
+        return not fits_fusion(self.flow, list(region.kernels()))
+
     def _is_large(self, region: Region) -> bool:
         """Return whether a call is too large for one fusion: many kernels, or several blocks."""
         blocks = [r for r in region.walk() if id(r) not in self.fused_ids and _own_class(r)]
@@ -431,6 +447,22 @@ class LayerStructure:
         is_block = is_container(region.scope) or _own_class(region) in self.block_classes
         return is_block and self._adds(region) > 1
 
+    def holds_shared_part(self, region: Region) -> bool:
+        """Return whether a call calls a class that other classes call too, and is no wrapper.
+
+        A graph convolution calls an MLP, as the layer around it does: the MLP is a fusion in both.
+        """
+        cls = _own_class(region)
+        return (
+            bool(cls)
+            and cls not in self.wrapper_classes
+            and any(
+                cls not in around
+                for inner in region.walk()
+                for around in self.classes_around.get(_own_class(inner), ())
+            )
+        )
+
     def _adds(self, region: Region) -> int:
         """Return the number of residual adds in a call."""
         inside = set(region.kernels())
@@ -506,10 +538,13 @@ def _size(region: Region) -> int:
 
 
 def _meet_in_concatenation(flow: KernelFlow, blocks: list[Region]) -> bool:
-    """Return whether a concatenation reads results of several calls: they are one dense block."""
+    """Return whether a concatenation reads results of several calls: they are one dense block.
+
+    A stack does not count: it only keeps what the blocks of a model have computed.
+    """
     block_of = {k: n for n, block in enumerate(blocks) for k in block.kernels()}
     for k, kernel in enumerate(flow.kernels):
-        if kernel.operation in CONCATENATIONS:
+        if kernel.operation in CONCATENATIONS - {"stack"}:
             read = {block_of.get(m) for _, m in flow.activations(k) if m is not None}
             if len(read - {None, block_of.get(k)}) > 1:
                 return True

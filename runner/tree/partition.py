@@ -36,7 +36,7 @@ from runner.tree.fusions import (
 )
 from runner.tree.inline_blocks import Block, find_blocks, find_loops
 from runner.tree.interface import Interface, Program, interface
-from runner.tree.layer_structure import MOSTLY, LayerStructure, wrapper_classes
+from runner.tree.layer_structure import MOSTLY, LayerStructure
 from runner.tree.module_regions import Region, build_regions, is_container
 from runner.tree.part import Part, order_parts
 from runner.tree.part_builder import PartBuilder, describe_class, unwrap_parts
@@ -63,9 +63,9 @@ class _Partition:
         self.flow = KernelFlow(program)
         self.everything = tuple(range(len(self.graph.operations)))
         self.region = build_regions(self.flow)
-        self.builder = PartBuilder(program, self.flow, wrapper_classes(self.region))
         self.straight_ids = {id(r) for r in self.region.walk() if self._is_straight(r)}
         self.structure = LayerStructure(self.flow, self.region, self.straight_ids)
+        self.builder = PartBuilder(program, self.flow, self.structure.wrapper_classes)
 
     def root(self) -> Part:
         """Return the part that is the whole problem."""
@@ -441,7 +441,12 @@ class _Partition:
                     yield item
                 continue
             kernels = [k for k in item.kernels() if k not in kernels_in_fusions]
-            if self._is_body(item, region) or self.structure.is_two_blocks(item):
+            if (
+                self._is_body(item, region)
+                or self.structure.is_two_blocks(item)
+                or self.structure.holds_shared_part(item)
+                or self._is_row_of_convolutions(item, joins)
+            ):
                 yield from self._items_of_call(item, kernels_in_fusions, joins)
             elif len(kernels) > LARGEST_FUSION and self.structure.must_be_split(item):
                 yield from self._region_parts(item, joins)
@@ -500,6 +505,17 @@ class _Partition:
             is_container(region.scope)
             and len(kernels) >= MOSTLY * sum(1 for _ in around.kernels())
             and sum(self.flow.contractions[k] for k in kernels) > 1
+        )
+
+    def _is_row_of_convolutions(self, region: Region, joins: Collection[int]) -> bool:
+        """Return whether a container runs three convolutions or more, and is no residual branch."""
+        assert region.scope is not None
+        kernels = list(region.kernels())
+        convolutions = [k for k in kernels if self.kernels[k].operation.startswith("conv")]
+        return (
+            is_container(region.scope)
+            and len(convolutions) > 2
+            and not is_branch(self.flow, kernels, joins)
         )
 
     # --- fusions and kernels ----------------------------------------------------------------------

@@ -493,3 +493,86 @@ def test_what_a_weight_computes_from_a_value_is_a_residual_branch(apart: Apart) 
     assert (
         sum(reason.startswith("all that leads up to the residual add") for reason in reasons) == 2
     )
+
+
+MLP_IN_A_CONVOLUTION = """
+class Mlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first, self.second, self.norm = nn.Linear(width, 8), nn.Linear(8, 8), nn.LayerNorm(8)
+
+    def forward(self, x):
+        return self.norm(self.second(F.gelu(self.first(x))))
+
+class Convolution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mlp = Mlp(24)
+
+    def forward(self, x, edges, ends):
+        edges = self.mlp(torch.cat([x[ends[0]], x[ends[1]], edges], dim=-1)) + edges
+        return torch.zeros_like(x).index_add(0, ends[1], edges)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.edges, self.convolution, self.nodes = Mlp(4), Convolution(), Mlp(16)
+
+    def forward(self, x, edges, ends):
+        summed = self.convolution(x, self.edges(edges), ends)
+        return x + self.nodes(torch.cat([x, summed], dim=-1))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block() for _ in range(3))
+
+    def forward(self, x, edges, ends):
+        for block in self.blocks:
+            x = block(x, edges, ends)
+        return x
+
+def get_inputs(): return [torch.randn(5, 8), torch.randn(9, 4), torch.randint(0, 5, (2, 9))]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_class_that_a_layer_and_a_call_in_it_call_is_a_fusion_in_both(apart: Apart) -> None:
+    _, root = apart(MLP_IN_A_CONVOLUTION)
+    block = next(part for part in root.children if part.level == "layer")
+    assert [part.stem for part in block.children if part.level == "fusion"] == ["mlp"] * 3
+
+
+CONVOLUTIONS = """
+def convolution():
+    return [nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()]
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.row = nn.Sequential(*convolution(), *convolution(), *convolution())
+        self.branch = nn.Sequential(*convolution(), *convolution(), *convolution())
+
+    def forward(self, x):
+        x = self.row(x)
+        return x + self.branch(x)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Block(), Block()
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+def get_inputs(): return [torch.randn(1, 8, 16, 16)]
+def get_init_inputs(): return []
+"""
+
+
+def test_three_convolutions_in_a_container_are_a_fusion_only_as_a_residual_branch(
+    apart: Apart,
+) -> None:
+    _, root = apart(CONVOLUTIONS)
+    fusions = [part.stem for part in root.children[0].children if part.level == "fusion"]
+    assert fusions == ["conv2d_batch_norm_relu"] * 3 + ["branch"]

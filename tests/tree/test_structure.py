@@ -808,3 +808,47 @@ def get_init_inputs(): return []
 def test_a_stage_of_blocks_that_are_layers_elsewhere_is_a_frame_around_them(apart: Apart) -> None:
     _, root = apart(STAGES_AND_A_MIDDLE)
     assert [part.stem for part in root.children if part.level == "layer"] == ["block"] * 6
+
+
+WITHOUT_ADDS = """
+FUNCTIONS = [
+    torch.sin, torch.cos, torch.tanh, torch.sigmoid, torch.atan, torch.erf, torch.asinh, torch.relu,
+    F.silu, F.gelu, F.elu, F.selu, F.celu, F.mish, F.softplus, F.softsign,
+]
+
+class Season(nn.Module):
+    def forward(self, x):
+        for function in FUNCTIONS:
+            x = function(x)
+        return x
+
+class Growth(nn.Module):
+    def forward(self, x):
+        for function in FUNCTIONS[::-1]:
+            x = function(x)
+        return x
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleList([Season(), Growth()]) for _ in range(2)
+        )
+
+    def forward(self, x):
+        kept = []
+        for season, growth in self.layers:
+            x = x - season(x)
+            kept.append(growth(x))
+            x = x - kept[-1]
+        return x + torch.stack(kept, dim=1).mean(1)
+
+def get_inputs(): return [torch.randn(2, 4, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_two_large_pairs_whose_results_are_stacked_are_a_model_of_two_layers(apart: Apart) -> None:
+    _, root = apart(WITHOUT_ADDS)
+    assert root.level == "model"
+    assert [part.level for part in root.children if part.level == "layer"] == ["layer"] * 2
