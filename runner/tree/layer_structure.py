@@ -30,6 +30,8 @@ LARGEST_LAYER = 24
 
 A call with more parts, mostly in calls too large for a fusion, is their frame.
 """
+_KINDS_IN_WRAPPERS = {"normalization", "pointwise", "reduction"}
+"""Kinds of the kernels that a wrapper runs beside what it wraps, such as an RMSNorm and an add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class LayerStructure:
                 self.calls_by_class.setdefault(_own_class(region), []).append(region)
         self.wrapper_classes = wrapper_classes(root)
         self.classes_around: dict[str, list[frozenset[str]]] = {}
-        """For each class that computes several contractions, the classes around each of its calls."""
+        """For each class with several contractions, the classes around each of its calls."""
         self._note_classes_around(root, frozenset())
         self.methods_by_path: dict[str, set[str]] = {}
         """For each module path, the methods called on it; empty string for a plain call."""
@@ -447,21 +449,28 @@ class LayerStructure:
         is_block = is_container(region.scope) or _own_class(region) in self.block_classes
         return is_block and self._adds(region) > 1
 
-    def holds_shared_part(self, region: Region) -> bool:
-        """Return whether a call calls a class that other classes call too, and is no wrapper.
+    def is_around_shared_parts(self, region: Region) -> bool:
+        """Return whether a call leaves its contractions to classes that others call too.
 
         A graph convolution calls an MLP, as the layer around it does: the MLP is a fusion in both.
+        A call that only normalises, scales or adds beside one such call is its wrapper.
         """
-        cls = _own_class(region)
-        return (
-            bool(cls)
-            and cls not in self.wrapper_classes
-            and any(
-                cls not in around
-                for inner in region.walk()
-                for around in self.classes_around.get(_own_class(inner), ())
-            )
+        parts = list(self._shared_parts(region, _own_class(region)))
+        rest = set(region.kernels()).difference(*(part.kernels() for part in parts))
+        if not parts or any(self.flow.contractions[k] for k in rest):
+            return False
+        return len(parts) > 1 or not _KINDS_IN_WRAPPERS.issuperset(
+            self.flow.kernels[k].kind for k in rest
         )
+
+    def _shared_parts(self, region: Region, cls: str) -> Iterator[Region]:
+        """Yield the outermost calls in a region whose classes are also called outside of `cls`."""
+        for inner in region.inner():
+            around = self.classes_around.get(_own_class(inner), [])
+            if cls and any(cls not in classes for classes in around):
+                yield inner
+            else:
+                yield from self._shared_parts(inner, cls)
 
     def _adds(self, region: Region) -> int:
         """Return the number of residual adds in a call."""

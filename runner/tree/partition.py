@@ -444,7 +444,7 @@ class _Partition:
             if (
                 self._is_body(item, region)
                 or self.structure.is_two_blocks(item)
-                or self.structure.holds_shared_part(item)
+                or self.structure.is_around_shared_parts(item)
                 or self._is_row_of_convolutions(item, joins)
             ):
                 yield from self._items_of_call(item, kernels_in_fusions, joins)
