@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -155,7 +155,7 @@ class LayerStructure:
     def _is_kind_of_frames(self, region: Region) -> bool:
         """Return whether a call, or another one of its class or at its place, is around layers."""
         kind = stage_kind(region)
-        if not kind or kind in self.recursive_classes:
+        if not kind or kind in self.recursive_classes or self._is_pair(region):
             return self._is_frame(region)
         if kind not in self.frame_kinds:
             self.frame_kinds[kind] = any(map(self._is_frame, self.calls_by_kind[kind]))
@@ -204,7 +204,11 @@ class LayerStructure:
             return self._is_too_wide(region, kernels)
         cls = _own_class(region)
         is_repeated = bool(cls) and self.call_counts[cls] > 1
-        blocks = [b for b in self._blocks(region) if _own_class(b) or not is_repeated]
+        blocks = [
+            block
+            for block in self._blocks(region)
+            if _own_class(block) or not is_repeated or self._adds(block) > 1
+        ]
         is_mostly_blocks = sum(map(_size, blocks)) >= MOSTLY * kernels
         if is_mostly_blocks and cls not in self.residual_classes:
             return True
@@ -226,8 +230,10 @@ class LayerStructure:
         """Return whether a call adds its input to what blocks give that add nothing themselves."""
         inside = set(region.kernels())
         own_kernels = (item for item in region.items if isinstance(item, int))
-        return any(is_residual(self.flow, k, inside) for k in own_kernels) and not any(
-            map(self._adds, self._blocks(region))
+        return (
+            not self._is_pair(region)
+            and any(is_residual(self.flow, k, inside) for k in own_kernels)
+            and not any(map(self._adds, self._blocks(region)))
         )
 
     def _is_called_elsewhere(self, region: Region) -> bool:
@@ -307,8 +313,19 @@ class LayerStructure:
     def _is_small_block(self, block: Region) -> bool:
         """Return whether a block is one fusion with one residual add at most."""
         if block.scope is not None and is_container(block.scope):
+            if is_list_element(block) and self._is_pair(block):
+                return False
             return all(map(self._is_small_block, block.inner()))
         return self._adds(block) < 2 and fits_fusion(self.flow, set(block.kernels()))
+
+    def _is_pair(self, block: Region) -> bool:
+        """Return whether a call adds the results of calls of several classes: attention, MLP."""
+        classes = {_innermost_wrapped_class(call) or _own_class(call) for call in block.inner()}
+        return (
+            len(classes) > 1
+            and self._adds(block) > 1
+            and all(self._adds(call) < 2 for call in block.inner())
+        )
 
     def _blocks(self, region: Region) -> Iterator[Region]:
         """Yield the outermost calls in a region that are layers."""
@@ -392,11 +409,13 @@ class LayerStructure:
 
         Wrappers with their own residual adds are one block if other such lists are beside theirs.
         """
-        wrapped_classes = [_innermost_wrapped_class(call) for call in calls]
-        if not holder or not all(wrapped_classes) or len(set(wrapped_classes)) < len(calls):
+        wrapped_classes = {_innermost_wrapped_class(call) for call in calls}
+        if not holder or "" in wrapped_classes or len(wrapped_classes) < 2:
             return False
+        if holder.rpartition(".")[0] in self.containers:
+            return True
         inside = {k for call in calls for k in call.kernels()}
-        return holder.rpartition(".")[0] in self.containers or not any(
+        return len(wrapped_classes) == len(calls) and not any(
             is_residual(self.flow, k, inside) for call in calls for k in call.kernels()
         )
 
@@ -443,11 +462,22 @@ class LayerStructure:
     def is_two_blocks(self, region: Region) -> bool:
         """Return whether a call is a block with two residual adds, attention and then MLP.
 
-        It is a container, or of a class that is a layer elsewhere.
+        It is a container, or of a class that is a layer elsewhere. A container may also hold two
+        calls of one class with several contractions each: two ResNet blocks.
         """
         assert region.scope is not None
-        is_block = is_container(region.scope) or _own_class(region) in self.block_classes
-        return is_block and self._adds(region) > 1
+        if not is_container(region.scope):
+            return _own_class(region) in self.block_classes and self._adds(region) > 1
+        return self._adds(region) > 1 or self._has_several_of_one_class(region.inner())
+
+    def _has_several_of_one_class(self, calls: Iterable[Region]) -> bool:
+        """Return whether several of the calls are of one class, with several contractions each."""
+        times = Counter(
+            _own_class(call)
+            for call in calls
+            if sum(self.flow.contractions[k] for k in call.kernels()) > 1
+        )
+        return any(count > 1 for cls, count in times.items() if cls)
 
     def is_around_shared_parts(self, region: Region) -> bool:
         """Return whether a call leaves its contractions to classes that others call too.
@@ -491,13 +521,7 @@ class LayerStructure:
 
         These calls then replace it.
         """
-        classes_with_contractions = (
-            _own_class(inner)
-            for inner in region.walk()
-            if sum(self.flow.contractions[k] for k in inner.kernels()) > 1
-        )
-        times = Counter(cls for cls in classes_with_contractions if cls)
-        return _size(region) > LARGEST_FUSION and max(times.values(), default=0) > 1
+        return _size(region) > LARGEST_FUSION and self._has_several_of_one_class(region.walk())
 
 
 def _own_class(region: Region) -> str:
@@ -507,11 +531,11 @@ def _own_class(region: Region) -> str:
 
 
 def wrapped_class(region: Region) -> str:
-    """Return the author's class of the one call that makes up most of another call; else empty."""
+    """Return the class of the one call that makes up most of a call of an author's; else empty."""
     largest = max(region.inner(), key=_size, default=None)
     if largest is None or not _own_class(region) or _size(largest) <= MOSTLY * _size(region):
         return ""
-    return _own_class(largest)
+    return largest.scope.cls if largest.scope is not None else ""
 
 
 def _innermost_wrapped_class(region: Region) -> str:

@@ -24,7 +24,7 @@ from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.layer_structure import wrapped_class
 from runner.tree.module_regions import Region, is_container, is_numbered
 from runner.tree.part import Part, order_parts
-from runner.tree.part_names import attribute, container_stem, line_stem
+from runner.tree.part_names import attribute, container_stem, is_mlp, line_stem
 
 
 class PartBuilder:
@@ -78,9 +78,14 @@ class PartBuilder:
         """
         assert region.scope is not None
         cls, method = region.scope.cls, region.scope.method
-        wrapped_stem = (
-            f"{snake_case(wrapped_class(region))}_" if region.scope.callee in self.wrappers else ""
-        )
+        wrapped_stem = ""
+        if region.scope.callee in self.wrappers:
+            wrapped = (
+                "mlp"
+                if is_mlp(self.kernels[k] for k in region.kernels())
+                else snake_case(wrapped_class(region))
+            )
+            wrapped_stem = f"{wrapped}_"
         added_method = len(self.methods.get(cls, ())) > 1 and method
         return (
             wrapped_stem
@@ -104,6 +109,8 @@ class PartBuilder:
         if not is_container(scope):
             return class_stem
         if is_numbered(scope):
+            if is_mlp(self.kernels[k] for k in kernels):
+                return "mlp"
             return line_stem([self.kernels[k] for k in kernels], container_stem(scope.path))
         stem = container_stem(scope.path)
         if stem in {self.kernels[k].operation for k in kernels}:  # `self.linear = Sequential(...)`

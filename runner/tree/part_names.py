@@ -1,6 +1,6 @@
 """Names parts by the author's modules or by their operations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from runner.graph.recognition.recognize import Kernel
@@ -56,3 +56,14 @@ def line_stem(kernels: Sequence[Kernel], fallback: str = "fusion") -> str:
         if stem:
             return stem if len(named_kernels) > 1 else f"{stem}_fusion"
     return fallback
+
+
+def is_mlp(kernels: Iterable[Kernel]) -> bool:
+    """Return whether kernels are two linear layers or more, with norms and activations."""
+    linears = 0
+    for kernel in kernels:
+        if kernel.operation == "linear":
+            linears += 1
+        elif kernel.kind not in {"pointwise", "normalization", "reduction"}:
+            return False
+    return linears > 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from runner.graph.recognition.recognize import Kernel
@@ -35,7 +35,7 @@ from runner.tree.fusions import (
     straight_lines,
 )
 from runner.tree.inline_blocks import Block, find_blocks, find_loops
-from runner.tree.interface import Interface, Program, interface
+from runner.tree.interface import Interface, Program, interface, shared_scopes
 from runner.tree.layer_structure import MOSTLY, LayerStructure
 from runner.tree.module_regions import Region, build_regions, is_container
 from runner.tree.part import Part, order_parts
@@ -150,7 +150,7 @@ class _Partition:
             rest = Region(region_now.scope, items)
             functions = self._is_mostly(self._large_calls(rest), rest)
             blocks_of_region = [] if functions else find_blocks(self.flow, rest, self.straight_ids)
-            parts += [self._block_layer(block, region_now) for block in blocks_of_region]
+            parts += [self._block_part(block, region_now) for block in blocks_of_region]
             ids_in_blocks = {id(item) for block in blocks_of_region for item in block.items}
             kernels_in_blocks = {
                 item for block in blocks_of_region for item in block.items if isinstance(item, int)
@@ -302,19 +302,41 @@ class _Partition:
         head = head and not self._has_equals(region)
         return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
 
-    def _block_layer(self, block: Block, around: Region) -> Part:
-        """Return an inline block as a layer."""
+    def _block_part(self, block: Block, around: Region) -> Part:
+        """Return an inline block as a layer, or as a fusion if it is a module's call and more.
+
+        `MaskedLinear, ReLU`, again and again, is one line around one contraction.
+        """
         region = block.region()
+        kernels = sorted(region.kernels())
+        varying = [k for k in kernels if not self.flow.constant[k]]
+        lines = straight_lines(self.flow, varying)
+        is_line = len(lines) == 1 and len(lines[0].kernels) == len(varying)
+        if block.stem == "stage" and is_line and self.builder.may_be_fusion(kernels):
+            self.builder.fused_kernels.add(kernels)
+            words = [
+                self.kernels[i].operation if isinstance(i, int) else self.builder.class_stem(i)
+                for i in region.items
+            ]
+            reason = f"operations that the program runs {block.count} times in a row"
+            return self.builder.fusion_part(Fusion(tuple(kernels), reason, "_".join(words)))
         children = self._layer_contents(region)
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.builder.views_between(inside, region.kernels())))
         prefix = attribute(around.scope.path) if around.scope is not None else ""
-        stem = f"{prefix}_{block.stem}" if prefix and block.stem != "block" else block.stem
+        if block.stem == "block":
+            prefix = self._class_around_all(region.kernels())
+        stem = f"{prefix}_{block.stem}" if prefix else block.stem
         if block.stem == "step":
             stem = self._step_stem(around, list(region.kernels()))
         reason = f"operations that the program runs {block.count} times in a row"
         name = f"{block.stem}_{block.number}"
         return self.builder.parent_part("layer", name, stem, operations, children, reason)
+
+    def _class_around_all(self, kernels: Iterable[int]) -> str:
+        """Return the stem of the innermost class of the author's that runs all of these kernels."""
+        scopes = shared_scopes(self.program.scopes[k] for k in kernels)
+        return next((snake_case(s.cls) for s in reversed(scopes) if not s.builtin and s.path), "")
 
     def _function_layer(self, name: str, kernels: list[int], around: Region) -> Part:
         """Return a large call of a function as a layer."""
@@ -445,7 +467,6 @@ class _Partition:
                 self._is_body(item, region)
                 or self.structure.is_two_blocks(item)
                 or self.structure.is_around_shared_parts(item)
-                or self._is_row_of_convolutions(item, joins)
             ):
                 yield from self._items_of_call(item, kernels_in_fusions, joins)
             elif len(kernels) > LARGEST_FUSION and self.structure.must_be_split(item):
@@ -505,17 +526,6 @@ class _Partition:
             is_container(region.scope)
             and len(kernels) >= MOSTLY * sum(1 for _ in around.kernels())
             and sum(self.flow.contractions[k] for k in kernels) > 1
-        )
-
-    def _is_row_of_convolutions(self, region: Region, joins: Collection[int]) -> bool:
-        """Return whether a container runs three convolutions or more, and is no residual branch."""
-        assert region.scope is not None
-        kernels = list(region.kernels())
-        convolutions = [k for k in kernels if self.kernels[k].operation.startswith("conv")]
-        return (
-            is_container(region.scope)
-            and len(convolutions) > 2
-            and not is_branch(self.flow, kernels, joins)
         )
 
     # --- fusions and kernels ----------------------------------------------------------------------

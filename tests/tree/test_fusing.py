@@ -541,38 +541,3 @@ def test_a_class_that_a_layer_and_a_call_in_it_call_is_a_fusion_in_both(apart: A
     _, root = apart(MLP_IN_A_CONVOLUTION)
     block = next(part for part in root.children if part.level == "layer")
     assert [part.stem for part in block.children if part.level == "fusion"] == ["mlp"] * 3
-
-
-CONVOLUTIONS = """
-def convolution():
-    return [nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU()]
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.row = nn.Sequential(*convolution(), *convolution(), *convolution())
-        self.branch = nn.Sequential(*convolution(), *convolution(), *convolution())
-
-    def forward(self, x):
-        x = self.row(x)
-        return x + self.branch(x)
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = Block(), Block()
-
-    def forward(self, x):
-        return self.second(self.first(x))
-
-def get_inputs(): return [torch.randn(1, 8, 16, 16)]
-def get_init_inputs(): return []
-"""
-
-
-def test_three_convolutions_in_a_container_are_a_fusion_only_as_a_residual_branch(
-    apart: Apart,
-) -> None:
-    _, root = apart(CONVOLUTIONS)
-    fusions = [part.stem for part in root.children[0].children if part.level == "fusion"]
-    assert fusions == ["conv2d_batch_norm_relu"] * 3 + ["branch"]
