@@ -30,6 +30,8 @@ LARGEST_LAYER = 24
 
 A call with more parts, mostly in calls too large for a fusion, is their frame.
 """
+_MOST_CONTRACTIONS = 6
+"""Most contractions of a small block: those of an attention, or of a convolution block."""
 _KINDS_IN_WRAPPERS = {"normalization", "pointwise", "reduction"}
 """Kinds of the kernels that a wrapper runs beside what it wraps, such as an RMSNorm and an add."""
 
@@ -110,6 +112,8 @@ class LayerStructure:
         layers = list(self._layers(root))
         self.side_by_side_ids = self._without_shared_blocks(side_by_side, layers)
         """Ids of calls around small blocks that stand side by side: encoder and decoder."""
+        self.inner_classes = {_own_class(inner) for layer in layers for inner in layer.walk()}
+        """Classes of calls inside of layers."""
         residual_blocks = filter(self._adds_its_input, layers)
         self.block_classes = set(map(_own_class, residual_blocks)) - {"", *self.wrapper_classes}
         self.calls_by_kind: dict[str, list[Region]] = {}
@@ -220,11 +224,23 @@ class LayerStructure:
         return self.wide_classes[cls]
 
     def _is_around_blocks(self, region: Region) -> bool:
-        """Return whether most of a call is several calls of a class that is a layer elsewhere."""
+        """Return whether most of a call is several blocks.
+
+        They are calls of a class that is a layer elsewhere, or, if the call around them is the only
+        one of its class, calls with two residual adds each.
+        """
         blocks = [b for b in region.walk() if _own_class(b) in self.block_classes]
         times = Counter(map(_own_class, blocks))
-        repeated = {k for b in blocks if times[_own_class(b)] > 1 for k in b.kernels()}
-        return len(repeated) >= max(1, MOSTLY * _size(region))
+        repeated = [b for b in blocks if times[_own_class(b)] > 1]
+        if self.call_counts[_own_class(region)] == 1:
+            pairs = [b for b in region.walk() if _own_class(b) and self._is_block_of_pairs(b)]
+            repeated += pairs if len(pairs) > 1 else []
+        in_blocks = {k for b in repeated for k in b.kernels()}
+        return len(in_blocks) >= max(1, MOSTLY * _size(region))
+
+    def _is_block_of_pairs(self, region: Region) -> bool:
+        """Return whether a call has two residual adds or more, and no inner call has several."""
+        return self._adds(region) > 1 and all(self._adds(inner) < 2 for inner in region.inner())
 
     def _adds_to_blocks(self, region: Region) -> bool:
         """Return whether a call adds its input to what blocks give that add nothing themselves."""
@@ -311,12 +327,16 @@ class LayerStructure:
                 yield region
 
     def _is_small_block(self, block: Region) -> bool:
-        """Return whether a block is one fusion with one residual add at most."""
+        """Return whether a block is one fusion with few contractions and one residual add at most."""
         if block.scope is not None and is_container(block.scope):
             if is_list_element(block) and self._is_pair(block):
                 return False
             return all(map(self._is_small_block, block.inner()))
-        return self._adds(block) < 2 and fits_fusion(self.flow, set(block.kernels()))
+        return (
+            self._adds(block) < 2
+            and sum(self.flow.contractions[k] for k in block.kernels()) <= _MOST_CONTRACTIONS
+            and fits_fusion(self.flow, set(block.kernels()))
+        )
 
     def _is_pair(self, block: Region) -> bool:
         """Return whether a call adds the results of calls of several classes: attention, MLP."""
@@ -393,7 +413,7 @@ class LayerStructure:
         for (cls, holder), calls in groups.items():
             is_chain = all(_feeds(self.flow, a, b) for a, b in pairwise(calls))
             # Each stream of a model may pass through the blocks of a list.
-            are_blocks = bool(holder) and all(self._adds(call) > 1 for call in calls)
+            are_blocks = bool(holder) and not any(map(self._is_small_block, calls))
             if (
                 len(calls) > 1
                 and (is_chain or are_blocks)

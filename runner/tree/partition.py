@@ -287,14 +287,15 @@ class _Partition:
     def _is_model_fusion(self, region: Region) -> bool:
         """Return whether a call in a model is a fusion: with one contraction, or the output head.
 
+        Repeated calls are layers all the same, unless layers call their class too.
         A head gives the model's result with a few linear layers and no other contraction.
         """
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
-        if region.scope.callee in self.structure.layer_classes or not self.builder.may_be_fusion(
-            kernels
-        ):
+        cls = region.scope.callee
+        is_layer = cls in self.structure.layer_classes and cls not in self.structure.inner_classes
+        if is_layer or not self.builder.may_be_fusion(kernels):
             return False
         head = set(contractions) == {"linear"} and any(
             self.flow.readers_of_kernel(k)[2] for k in kernels
