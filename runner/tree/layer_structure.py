@@ -227,7 +227,8 @@ class LayerStructure:
         """Return whether most of a call is several blocks.
 
         They are calls of a class that is a layer elsewhere, or, if the call around them is the only
-        one of its class, calls with two residual adds each.
+        one of its class, calls with two residual adds each, or three stages: containers with
+        several contractions each.
         """
         blocks = [b for b in region.walk() if _own_class(b) in self.block_classes]
         times = Counter(map(_own_class, blocks))
@@ -235,8 +236,19 @@ class LayerStructure:
         if self.call_counts[_own_class(region)] == 1:
             pairs = [b for b in region.walk() if _own_class(b) and self._is_block_of_pairs(b)]
             repeated += pairs if len(pairs) > 1 else []
+            stages = [c for c in region.inner() if self._is_stage(c)]
+            repeated += stages if len(stages) > 2 else []
         in_blocks = {k for b in repeated for k in b.kernels()}
         return len(in_blocks) >= max(1, MOSTLY * _size(region))
+
+    def _is_stage(self, region: Region) -> bool:
+        """Return whether a call is a container in no list, with several contractions."""
+        return (
+            region.scope is not None
+            and is_container(region.scope)
+            and self._holder_path(region) not in self.containers
+            and sum(self.flow.contractions[k] for k in region.kernels()) > 1
+        )
 
     def _is_block_of_pairs(self, region: Region) -> bool:
         """Return whether a call has two residual adds or more, and no inner call has several."""
