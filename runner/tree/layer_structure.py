@@ -339,7 +339,7 @@ class LayerStructure:
                 yield region
 
     def _is_small_block(self, block: Region) -> bool:
-        """Return whether a block is one fusion with few contractions and one residual add at most."""
+        """Return whether a block is a fusion with few contractions and at most one residual add."""
         if block.scope is not None and is_container(block.scope):
             if is_list_element(block) and self._is_pair(block):
                 return False

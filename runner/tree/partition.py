@@ -161,7 +161,7 @@ class _Partition:
                     loose += [item] if item not in kernels_in_blocks else []
                 elif id(item) in ids_in_blocks:
                     continue
-                elif id(item) in self.straight_ids or self._is_model_fusion(item):
+                elif self._is_model_fusion(item):
                     self.builder.fused_kernels.add(list(item.kernels()))
                     parts.append(self.builder.module_fusion(item, list(item.kernels())))
                 elif (
@@ -287,13 +287,19 @@ class _Partition:
     def _is_model_fusion(self, region: Region) -> bool:
         """Return whether a call in a model is a fusion: with one contraction, or the output head.
 
-        Repeated calls are layers all the same, unless layers call their class too.
+        Other calls of its class have one contraction at most too: the first turn of a recurrence
+        may compute less than the others. Repeated calls are layers all the same, unless layers call
+        their class too.
         A head gives the model's result with a few linear layers and no other contraction.
         """
         kernels = list(region.kernels())
         contractions = [self.kernels[k].operation for k in kernels if self.flow.contractions[k]]
         assert region.scope is not None
         cls = region.scope.callee
+        calls = self.structure.calls_by_class.get(cls, [])
+        if id(region) in self.straight_ids:
+            turns = [r for r in calls if r.scope and r.scope.path == region.scope.path]
+            return max(map(self._contractions, [region, *turns])) < 2
         is_layer = cls in self.structure.layer_classes and cls not in self.structure.inner_classes
         if is_layer or not self.builder.may_be_fusion(kernels):
             return False
@@ -301,7 +307,9 @@ class _Partition:
             self.flow.readers_of_kernel(k)[2] for k in kernels
         )
         head = head and not self._has_equals(region)
-        return len(contractions) <= (_HEAD_CONTRACTIONS if head else 1)
+        if head:
+            return len(contractions) <= _HEAD_CONTRACTIONS
+        return max(map(self._contractions, [region, *calls])) < 2
 
     def _block_part(self, block: Block, around: Region) -> Part:
         """Return an inline block as a layer, or as a fusion if it is a module's call and more.
@@ -416,6 +424,8 @@ class _Partition:
         for name, kernels in find_function_calls(
             self.flow, loose, around, self.builder.fused_kernels.allows
         ):
+            if name.startswith("forward") and region.inner():
+                continue  # the rest of `forward_features`, which calls modules too
             if self.builder.fused_kernels.allows(kernels):
                 self.builder.fused_kernels.add(kernels)
                 reason = (

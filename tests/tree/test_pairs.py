@@ -325,3 +325,66 @@ def test_two_blocks_in_a_list_are_two_fusions_of_a_decoder(apart: Apart) -> None
     _, root = apart(TWO_BLOCKS_IN_A_STAGE)
     decoder = next(part for part in root.children if part.stem == "decoder")
     assert [part.stem for part in decoder.children].count("block") == 4
+
+
+RECURRENCE = """
+class Neuron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.input, self.state = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x, h=None):
+        x = self.input(x)
+        return torch.tanh(x if h is None else x + self.state(h).sigmoid() * h)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.neuron, self.head = Neuron(), nn.Linear(16, 4)
+
+    def forward(self, x):
+        h = None
+        for turn in x.unbind(1):
+            h = self.neuron(turn, h)
+        return self.head(h).softmax(-1)
+
+def get_inputs(): return [torch.randn(2, 6, 16)]
+def get_init_inputs(): return []
+"""
+
+
+def test_the_first_turn_of_a_recurrence_is_drawn_as_the_others_are(apart: Apart) -> None:
+    _, root = apart(RECURRENCE)
+    neurons = [part for part in root.children if part.stem == "neuron"]
+    assert [neuron.level for neuron in neurons] == ["layer"] * 6
+
+
+REST_OF_A_FUNCTION = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = (nn.Conv2d(8, 8, 3, padding=1) for _ in range(2))
+
+    def forward(self, x):
+        return x + self.conv2(F.relu(self.conv1(x)))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.blocks, self.head = nn.Sequential(Block(), Block(), Block()), nn.Linear(8, 4)
+
+    def forward_features(self, x):
+        return self.blocks(F.max_pool2d(F.relu(self.norm(self.conv(x))), 2))
+
+    def forward(self, x):
+        return self.head(self.forward_features(x).mean((2, 3)))
+
+def get_inputs(): return [torch.randn(1, 3, 16, 16)]
+def get_init_inputs(): return []
+"""
+
+
+def test_what_is_left_of_a_function_that_calls_layers_is_not_called_after_it(apart: Apart) -> None:
+    _, root = apart(REST_OF_A_FUNCTION)
+    assert root.children[0].stem == "conv2d_batch_norm_relu_max_pool2d"
