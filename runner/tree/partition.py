@@ -29,6 +29,7 @@ from runner.tree.fusions import (
     constant_fusions,
     fits_fusion,
     is_branch,
+    is_join,
     is_mostly_unfused,
     is_residual,
     is_small,
@@ -213,26 +214,36 @@ class _Partition:
         """Return the line that ends in a linear layer and the model's result: `rms_norm, linear`.
 
         It may begin in a module that is only the frame around the layers, but not in the middle of
-        a function's call. It includes no call without the linear layer.
+        a function's call. It includes no call without the linear layer. Of several equal lines none
+        is the head, nor is a line in which a value is added to what the linear layer gives.
         """
-        for line in straight_lines(self.flow, loose):
-            operations = {self.kernels[k].operation for k in line.kernels}
-            if "linear" in operations and self.flow.readers_of_kernel(line.kernels[-1])[2]:
-                calls = find_function_calls(self.flow, loose, len(self.kernels), lambda _: True)
-                others = {
-                    k
-                    for _, call in calls
-                    if not {*call}.isdisjoint(line.kernels)
-                    and not (
-                        {*call} <= {*line.kernels}
-                        and any(self.kernels[m].operation == "linear" for m in call)
-                    )
-                    for k in call
-                }
-                if others:
-                    return self._output_head([k for k in loose if k not in others])
-                return replace(line, stem="output_head")
+        lines = [(line, self._operations(line)) for line in straight_lines(self.flow, loose)]
+        for line, operations in lines:
+            if "linear" not in operations or not self.flow.readers_of_kernel(line.kernels[-1])[2]:
+                continue
+            after_linear = line.kernels[operations.index("linear") :]
+            if any(is_join(self.flow, k) for k in after_linear) or (
+                sum(operations == others for _, others in lines) > 1
+            ):
+                continue
+            calls = find_function_calls(self.flow, loose, len(self.kernels), lambda _: True)
+            others = {
+                k
+                for _, call in calls
+                if not {*call}.isdisjoint(line.kernels)
+                and not (
+                    {*call} <= {*line.kernels}
+                    and any(self.kernels[m].operation == "linear" for m in call)
+                )
+                for k in call
+            }
+            if others:
+                return self._output_head([k for k in loose if k not in others])
+            return replace(line, stem="output_head")
         return None
+
+    def _operations(self, line: Fusion) -> list[str]:
+        return [self.kernels[k].operation for k in line.kernels]
 
     def _is_row_of_blocks(self, region: Region) -> bool:
         """Return whether a call is little more than consecutive blocks.
