@@ -325,6 +325,15 @@ def test_a_forward_may_say_that_it_takes_no_gradients(fusion, judged):
     assert judged(fusion, trials=1).first_failure is None
 
 
+def test_a_weight_that_nothing_reads_may_be_left_out_of_a_step(fusion, judged):
+    fusion.edit_tree(bare)
+    for file in ("original.py", "level_1_fusion/conv_relu.py", f"{STEP}/original.py"):
+        usage = "super().__init__()\n        self.register_buffer('usage', torch.zeros(4))"
+        fusion.edit(file, "super().__init__()", usage)
+
+    assert judged(fusion, trials=1).first_failure is None
+
+
 def test_two_files_of_one_workload_are_told(fusion, judged, complaints):
     fusion.write("level_0_kernel/another_relu.py", fusion.read(RELU).replace("A component", "Mine"))
 

@@ -124,7 +124,7 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, sinks: Tensor, scale: float, window: int
 ) -> Tensor:
     """Causal attention of grouped queries with a sink for each head; a window of 0 is no window."""
-    num_tokens, num_groups, group_size, head_dim = query.shape
+    num_tokens, num_groups, group_size, _ = query.shape
     key = key[:, :, None, :].expand(-1, -1, group_size, -1)
     value = value[:, :, None, :].expand(-1, -1, group_size, -1)
     sinks = sinks.reshape(num_groups, group_size, 1, 1).expand(-1, -1, num_tokens, -1)

@@ -184,7 +184,10 @@ class StepGate:
         children = loaded_step.find_children(refactored_model, runner)
         recording = None
         if original_run:
-            self._judge_model(loaded_step, refactored_model, children, parent.weight_table)
+            unused_names = frozenset(parent.weight_table.entries) - original_run.weights_used
+            self._judge_model(
+                loaded_step, refactored_model, children, parent.weight_table, unused_names
+            )
             recording = self.power.make_recording(step.folder, children)
         with foreign_code(f"{step.folder}/weight_map.json", runner.directory):
             transfer_weights(parent.weights, refactored_model, mapping)
@@ -232,10 +235,11 @@ class StepGate:
         model: nn.Module,
         children: dict[str, tuple[nn.Module, str]],
         weight_table: WeightTable,
+        unused_names: frozenset[str],
     ) -> None:
         """Judge what a refactored model consists of, before it runs."""
         step, mapping, findings = loaded_step.step, loaded_step.mapping, self.findings
-        fault = weight_map_fault(mapping, describe_weights(model), weight_table)
+        fault = weight_map_fault(mapping, describe_weights(model), weight_table, unused_names)
         findings.record_verdict("weights", step.folder, fault)
         refactored_file = f"{step.folder}/refactored.py"
         if not children:
