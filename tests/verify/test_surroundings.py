@@ -162,6 +162,7 @@ HONEST = {
         "for part in self.p:\n    x = part(x)\n    if part is self.p[-1]:\n        break\nreturn x"
     ),
     "its own layout": "self.layout, self.names = 'nchw', ['x']\nreturn x * len(self.layout)",
+    "its own buffer called index": "self.register_buffer('index', x)\nreturn x[self.index]",
     "a dtype, to convert": "if x.dtype == torch.half:\n    x = x.float()\nreturn x",
     "a dtype, to convert in a line": "return x.float() if x.dtype != torch.float32 else x",
     "a parameter called input": "input = x\nreturn input * 2",

@@ -168,9 +168,9 @@ class _Reading:
             if isinstance(method, ast.FunctionDef)
         ]
         self._effects = SideEffects(self._scopes, self._names, methods)
-        self._attributes = {m.name for m in methods} | set(_defined_attributes(tree))
-        self._stored: set[str] = set()
-        """Names of attributes that the file assigns."""
+        self._stored = set(_defined_attributes(tree))
+        """Names of attributes that the file gives to its objects."""
+        self._attributes = {m.name for m in methods} | self._stored
         self._texts: set[str] = set()
         """All texts in the file, which getattr() may take for names."""
         self._uses: dict[tuple[type, str], list[ast.expr]] = {}
@@ -180,8 +180,6 @@ class _Reading:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant):
                 self._texts.add(str(node.value))
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                self._stored.add(node.attr)
             elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 self._uses.setdefault((type(node), _name_of(node)), []).append(node)
         self._draws = False
