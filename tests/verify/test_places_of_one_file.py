@@ -5,7 +5,11 @@ import json
 from changing_files import COMPOSED, REFACTORED, in_forward
 from changing_files import STEP as FUSION_STEP
 from decompositions_of_expressions import LINEAR, RELU, TANH, line, lone
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 from verdicts import assert_passes
+
+from runner.verify.guard.retained_state import describe_settings
 
 LEAKY = "level_0_kernel/leaky.py"
 PLAIN_INIT = "def __init__(self):\n        super().__init__()\n        pass"
@@ -100,3 +104,11 @@ def test_a_kernel_that_writes_into_its_input_is_told(tmp_path, judged, complaint
     assert said["level_0_kernel/relu.py"] == (
         "failed: writes into its input (relu) at level_0_kernel/relu.py:14, the original does not"
     )
+
+
+def test_models_of_one_file_may_have_hooks_of_torchs():
+    """Torch numbers the hooks of all modules, so that no two models have the same number."""
+    normed, again = (weight_norm(nn.Linear(4, 4)) for _ in range(2))
+
+    assert describe_settings(normed) == describe_settings(again)
+    assert describe_settings(normed) != describe_settings(nn.Linear(4, 4))

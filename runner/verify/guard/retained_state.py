@@ -125,7 +125,10 @@ def _walk_settings(
         yield [name, str(getattr(value, "__qualname__", type(value).__qualname__))]
     if isinstance(value, ModuleType | type):
         return
-    for key, item in _iterate_members(value, file):
+    members = _iterate_members(value, file)
+    if name.endswith("_hooks"):  # torch numbers the hooks of all modules of a process.
+        members = enumerate(item for _, item in members)
+    for key, item in members:
         is_fresh = (
             isinstance(value, torch.nn.Module)
             and type(item) is type(_FRESH.get(key))
