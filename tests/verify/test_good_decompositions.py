@@ -261,3 +261,20 @@ def test_other_statistics_after_a_forward_in_training_fail(fusion, judged, compl
     assert "after the forward, buffer relu.norm.running_" in said
     said = complaints(judged(fusion, mode="train"), "step")
     assert "after the forward, buffer" in said["steps/step_1_conv_relu_to_kernel"]
+
+
+def test_statistics_may_not_be_left_out_in_training(fusion, judged, complaints):
+    _with_batch_norm(fusion)
+    count = "num_batches_tracked"
+    norm = "self.norm = nn.BatchNorm2d(4, momentum=0.1)"
+    fusion.edit_everywhere("relu.py", norm, f"{norm}\n        self.norm.{count} = None")
+    fusion.edit("verification/composition_test.py", f", 'relu.norm.{count}': 'relu.{count}'", "")
+    step = "steps/step_1_conv_relu_to_kernel"
+    names = json.loads(fusion.read(f"{step}/weight_map.json"))
+    del names[f"relu.{count}"]
+    fusion.write(f"{step}/weight_map.json", json.dumps(names))
+
+    said = complaints(judged(fusion, mode="train"), "weights")
+
+    lacking = f"failed: the original's relu.{count} has no counterpart"
+    assert said == {step: lacking, "model": lacking}

@@ -231,7 +231,8 @@ class CompositionGate:
                 trial,
             )
         if original_run:
-            unused_names = frozenset(original.weight_table.entries) - original_run.weights_used
+            written_names = original_run.weights_used | original.buffers.keys()
+            unused_names = frozenset(original.weight_table.entries) - written_names
             fault = weight_map_fault(
                 mapping, describe_weights(composed_model), original.weight_table, unused_names
             )

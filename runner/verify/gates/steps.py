@@ -184,7 +184,8 @@ class StepGate:
         children = loaded_step.find_children(refactored_model, runner)
         recording = None
         if original_run:
-            unused_names = frozenset(parent.weight_table.entries) - original_run.weights_used
+            written_names = original_run.weights_used | parent.buffers.keys()
+            unused_names = frozenset(parent.weight_table.entries) - written_names
             self._judge_model(
                 loaded_step, refactored_model, children, parent.weight_table, unused_names
             )
