@@ -468,8 +468,10 @@ pad = default F.pad(self, pad, mode="constant", value=None)
 constant_pad_nd : name=pad = default F.pad(self, pad, value=0)
 reflection_pad1d = default F.pad(self, padding, mode=["reflect"])
 reflection_pad2d = default F.pad(self, padding, mode=["reflect"])
+reflection_pad3d = default F.pad(self, padding, mode=["reflect"])
 replication_pad1d = default F.pad(self, padding, mode=["replicate"])
 replication_pad2d = default F.pad(self, padding, mode=["replicate"])
+replication_pad3d = default F.pad(self, padding, mode=["replicate"])
 
 # creation
 tril_indices = default torch.tril_indices(row, col, offset=0, dtype=None)

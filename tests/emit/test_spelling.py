@@ -275,6 +275,21 @@ def test_what_is_spelled_computes_the_same_bits_in_the_same_layout(tensors, snip
     assert torch.equal(before, after)
 
 
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("reflection", "reflect"), ("replication", "replicate")]
+)
+def test_a_padding_of_equal_numbers_stays_a_tuple(kind, mode, rank):
+    widths = (1,) * (2 * rank)
+    args = (Ref("x"), widths)
+    pad = Operation(f"{kind}_pad{rank}d.default", args, (), ("y",), schema=("self", "padding"))
+    text = spell(pad, Expression).text
+    assert text == f'F.pad(x, {widths}, mode="{mode}")'
+    x = torch.rand(2, 3, *[4] * rank)
+    expected = getattr(torch.ops.aten, f"{kind}_pad{rank}d")(x, widths)
+    assert torch.equal(eval(text, {"F": F, "x": x}), expected)
+
+
 # --- precedence -----------------------------------------------------------------------------------
 
 SIGNS = {

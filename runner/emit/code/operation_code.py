@@ -76,7 +76,11 @@ _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 _OPEN_END = 9223372036854775807
 # These arguments only say how a GPU library may be used; the process's flags decide that anew.
 _BACKEND = {"cudnn_enabled", "cudnn_enable"}
-# For these arguments, a tuple of equal numbers is written as one number.
+# For these arguments, a tuple of equal numbers is written as one number, but for these operators.
+_KEEP_TUPLES = {
+    "as_strided",
+    *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3)),
+}
 _SPATIAL = {"kernel_size", "stride", "padding", "dilation", "output_padding", "scale_factors"}
 # For these, a tuple of one number is written as that number, unless that calls another overload.
 _SINGLE = {"dim", "dims", "shifts", "output_size"}
@@ -174,7 +178,7 @@ def _simplify_argument(op: Operation, name: str, arg: Arg) -> Arg:
         return _REDUCTIONS[arg]
     if not isinstance(arg, tuple) or not arg or any(not isinstance(a, (int, float)) for a in arg):
         return arg
-    if name in _SPATIAL and all(a == arg[0] for a in arg) and op.name != "as_strided":
+    if name in _SPATIAL and all(a == arg[0] for a in arg) and op.name not in _KEEP_TUPLES:
         return arg[0]
     if name in _SINGLE and len(arg) == 1 and op.target not in _NEVER_SINGLE:
         return arg[0]
