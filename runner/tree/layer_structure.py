@@ -503,11 +503,15 @@ class LayerStructure:
         return self._adds(region) > 1 or self._has_several_of_one_class(region.inner())
 
     def _has_several_of_one_class(self, calls: Iterable[Region]) -> bool:
-        """Return whether several of the calls are of one class, with several contractions each."""
+        """Return whether several of the calls are of one class.
+
+        Each must have several contractions, or one and more kernels than most fusions.
+        """
         times = Counter(
             _own_class(call)
             for call in calls
-            if sum(self.flow.contractions[k] for k in call.kernels()) > 1
+            if (count := sum(self.flow.contractions[k] for k in call.kernels())) > 1
+            or (count and _size(call) > LARGEST_FUSION)
         )
         return any(count > 1 for cls, count in times.items() if cls)
 

@@ -24,7 +24,7 @@ from runner.tree.interface import Program, interface, shared_scopes
 from runner.tree.layer_structure import wrapped_class
 from runner.tree.module_regions import Region, is_container, is_numbered
 from runner.tree.part import Part, order_parts
-from runner.tree.part_names import attribute, container_stem, is_mlp, line_stem
+from runner.tree.part_names import attribute, container_stem, fusion_stem, is_mlp, line_stem
 
 
 class PartBuilder:
@@ -111,11 +111,21 @@ class PartBuilder:
         if is_numbered(scope):
             if is_mlp(self.kernels[k] for k in kernels):
                 return "mlp"
+            if any(item.scope is not None and not item.scope.builtin for item in region.inner()):
+                words = self.item_stems(region)
+                return fusion_stem(words, container_stem(scope.path))
             return line_stem([self.kernels[k] for k in kernels], container_stem(scope.path))
         stem = container_stem(scope.path)
         if stem in {self.kernels[k].operation for k in kernels}:  # `self.linear = Sequential(...)`
             return line_stem([self.kernels[k] for k in kernels], stem)
         return stem
+
+    def item_stems(self, region: Region) -> list[str]:
+        """Return the operation of each kernel directly in a region, and each inner call's class."""
+        return [
+            self.kernels[item].operation if isinstance(item, int) else self.class_stem(item)
+            for item in region.items
+        ]
 
     def fusion_part(self, fusion: Fusion) -> Part:
         """Return a fusion as a part."""

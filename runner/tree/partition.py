@@ -46,6 +46,8 @@ from runner.tree.root_level import reason_for_model
 
 _HEAD_CONTRACTIONS = 3
 """Most linear layers in an output head."""
+_STEMS_OF_ANY_LIST = {"blocks_block", "layers_block", "net_block"}
+"""Stems of list elements that say less than the class with the list."""
 
 
 def partition(program: Program, source_level: str, problem_name: str) -> Part:
@@ -262,10 +264,13 @@ class _Partition:
         larger_blocks = [
             block
             for block in find_blocks(self.flow, region, self.straight_ids)
-            if block.stem != "step"
-            or (
-                not is_small
-                and sum(self.flow.contractions[k] for k in block.region().kernels()) > 1
+            if not (self._is_line(block) and not container)
+            and (
+                block.stem != "step"
+                or (
+                    not is_small
+                    and sum(self.flow.contractions[k] for k in block.region().kernels()) > 1
+                )
             )
         ]
         kernels_in_blocks = sum(1 for block in larger_blocks for _ in block.region().kernels())
@@ -329,15 +334,9 @@ class _Partition:
         """
         region = block.region()
         kernels = sorted(region.kernels())
-        varying = [k for k in kernels if not self.flow.constant[k]]
-        lines = straight_lines(self.flow, varying)
-        is_line = len(lines) == 1 and len(lines[0].kernels) == len(varying)
-        if block.stem == "stage" and is_line and self.builder.may_be_fusion(kernels):
+        if self._is_line(block) and self.builder.may_be_fusion(kernels):
             self.builder.fused_kernels.add(kernels)
-            words = [
-                self.kernels[i].operation if isinstance(i, int) else self.builder.class_stem(i)
-                for i in region.items
-            ]
+            words = self.builder.item_stems(region)
             reason = f"operations that the program runs {block.count} times in a row"
             return self.builder.fusion_part(Fusion(tuple(kernels), reason, "_".join(words)))
         children = self._layer_contents(region)
@@ -352,6 +351,12 @@ class _Partition:
         reason = f"operations that the program runs {block.count} times in a row"
         name = f"{block.stem}_{block.number}"
         return self.builder.parent_part("layer", name, stem, operations, children, reason)
+
+    def _is_line(self, block: Block) -> bool:
+        """Return whether a block is one straight line of a module's kernels and others."""
+        varying = [k for k in block.region().kernels() if not self.flow.constant[k]]
+        lines = straight_lines(self.flow, varying)
+        return block.stem == "stage" and [len(line.kernels) for line in lines] == [len(varying)]
 
     def _class_around_all(self, kernels: Iterable[int]) -> str:
         """Return the stem of the innermost class of the author's that runs all of these kernels."""
@@ -373,11 +378,13 @@ class _Partition:
         assert region.scope is not None
         children = self._layer_contents(region)
         operations = self.builder.with_views(children, region)
-        stem = (
-            container_stem(region.scope.path)
-            if is_container(region.scope)
-            else self.builder.class_stem(region)
-        )
+        if is_container(region.scope):
+            stem = container_stem(region.scope.path)
+            if stem in _STEMS_OF_ANY_LIST:
+                cls = self._class_around_all(region.kernels()).removesuffix("_block")
+                stem = f"{cls}_block" if cls else stem
+        else:
+            stem = self.builder.class_stem(region)
         contractions = sum(self.flow.contractions[k] for k in region.kernels())
         kernel_count = sum(1 for _ in region.kernels())
         contents = (

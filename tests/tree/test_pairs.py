@@ -96,6 +96,7 @@ def test_three_wrappers_in_each_element_are_one_layer_in_a_repeated_class_too(
     _, root = apart(STACKS_OF_THREE)
     layers = [part for part in root.children if part.level == "layer"]
     assert [len(layer.children) for layer in layers] == [3, 3, 3]
+    assert [layer.stem for layer in layers[1:]] == ["stack_block"] * 2  # the class with the list
 
 
 SEVERAL_STREAMS = """
@@ -388,3 +389,56 @@ def get_init_inputs(): return []
 def test_what_is_left_of_a_function_that_calls_layers_is_not_called_after_it(apart: Apart) -> None:
     _, root = apart(REST_OF_A_FUNCTION)
     assert root.children[0].stem == "conv2d_batch_norm_relu_max_pool2d"
+
+
+SCALED_CONVOLUTIONS = """
+class Scaled(nn.Module):
+    def __init__(self, size=3):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 8, size, padding=size // 2)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return F.conv2d(x, self.conv.weight * self.scale, padding="same")
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.pool = Scaled(), Scaled(), nn.AvgPool2d(2)
+
+    def forward(self, x):
+        return self.pool(F.relu(self.conv2(F.relu(self.conv1(x)))))
+
+class Last(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.conv3 = Scaled(), Scaled(), Scaled(1)
+
+    def forward(self, x):
+        return self.conv3(F.relu(self.conv2(F.relu(self.conv1(x)))))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inputs = nn.ModuleList([nn.Sequential(Scaled(1), nn.ReLU())])
+        self.layers = nn.ModuleList([Block(), Block(), Last()])
+
+    def forward(self, x):
+        x = self.inputs[0](x)
+        for layer in self.layers:
+            x = layer(x)
+        return x.mean((2, 3))
+
+def get_inputs(): return [torch.randn(1, 8, 16, 16)]
+def get_init_inputs(): return []
+"""
+
+
+def test_a_call_of_lines_is_a_layer_and_a_line_is_called_after_its_module(apart: Apart) -> None:
+    _, root = apart(SCALED_CONVOLUTIONS)
+    assert [(part.level, part.stem) for part in root.children] == [
+        ("fusion", "scaled_relu"),
+        *[("layer", "block")] * 2,
+        ("layer", "last"),
+        ("kernel", "mean"),
+    ]

@@ -530,7 +530,7 @@ def test_a_call_with_many_parts_in_lists_of_lists_is_a_frame_and_so_are_all_of_i
 ) -> None:
     _, root = apart(TRANSFORMER)
     layers = [child for child in root.children if child.level == "layer"]
-    assert [layer.stem for layer in layers] == ["layers_block"] * 6
+    assert [layer.stem for layer in layers] == ["transformer_block"] * 6
     assert len({drawn(layer) for layer in layers}) == 1
     assert [kernel.stem for kernel in layers[0].kernels()][:2] == ["pad", "cat"]
 
