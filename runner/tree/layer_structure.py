@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from runner.tree.fusions import (
     CONCATENATIONS,
@@ -153,7 +153,17 @@ class LayerStructure:
             self._is_one_of_several_methods(region)
             or self._is_around_block(region)
             or self._is_called_elsewhere(region)
+            or self.is_of_parallel_calls(region)
             or self._is_kind_of_frames(region)
+        )
+
+    def is_of_parallel_calls(self, region: Region) -> bool:
+        """Return whether a list element that nobody calls is several calls side by side: heads."""
+        calls = region.inner()
+        return (
+            is_list_element(region)
+            and len(calls) > 1
+            and not any(_feeds(self.flow, a, b) for a, b in combinations(calls, 2))
         )
 
     def _is_kind_of_frames(self, region: Region) -> bool:

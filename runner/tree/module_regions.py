@@ -12,6 +12,7 @@ from runner.tree.fusions import (
     CONCATENATIONS,
     KernelFlow,
     is_join,
+    is_residual,
 )
 
 
@@ -54,6 +55,8 @@ def build_regions(flow: KernelFlow) -> Region:
     containers = flow.program.graph.containers
     for region in list(region_by_scopes.values()):
         _gather_list_elements(flow, region, containers)
+    for region in list(region_by_scopes.values()):
+        _join_sublayers(flow, region)
     several = Counter(stage_kind(r) for r in region_by_scopes.values() if len(r.items) > 1)
     _collapse(root, containers, several)
     while len(root.items) == 1 and isinstance(root.items[0], Region):
@@ -98,6 +101,52 @@ def _gather_list_elements(flow: KernelFlow, region: Region, containers: frozense
         new_items.append(element)
     region.items = new_items
     _add_what_runs_between(flow, region)
+
+
+def _join_sublayers(flow: KernelFlow, region: Region) -> None:
+    """Join the elements of a list that take turns: an attention, an MLP, an attention, an MLP.
+
+    Each has one residual add. Two in turn, or three with a cross-attention, are one layer.
+    """
+    position = 0
+    while position < len(region.items):
+        run = _elements_of_one_list(region.items[position:])
+        size = _turn_size(flow, run)
+        if size > 1:
+            turns = [run[n : n + size] for n in range(0, len(run), size)]
+            joined = [Region(turn[0].scope, [i for r in turn for i in r.items]) for turn in turns]
+            region.items[position : position + len(run)] = joined
+            run = joined
+        position += max(1, len(run))
+
+
+def _elements_of_one_list(items: list[int | Region]) -> list[Region]:
+    """Return the elements of one module list with which the items begin."""
+    run: list[Region] = []
+    for item in items:
+        if isinstance(item, int) or item.scope is None or not is_list_element(item):
+            break
+        if run and run[0].scope and parent_path(item.scope) != parent_path(run[0].scope):
+            break
+        run.append(item)
+    return run
+
+
+def _turn_size(flow: KernelFlow, elements: list[Region]) -> int:
+    """Return how many sublayers make one layer, 2 or 3; 1 if the elements are no sublayers."""
+    classes = [[call.scope and call.scope.cls for call in element.inner()] for element in elements]
+    for size in (2, 3):
+        takes_turns = all(a not in classes[:n] for n, a in enumerate(classes[:size])) and all(
+            of_element == classes[n % size] for n, of_element in enumerate(classes)
+        )
+        if takes_turns and len(elements) >= 2 * size and len(elements) % size == 0:
+            return size if all(_adds_once(flow, element) for element in elements) else 1
+    return 1
+
+
+def _adds_once(flow: KernelFlow, element: Region) -> bool:
+    inside = set(element.kernels())
+    return sum(is_residual(flow, k, inside) for k in inside) == 1
 
 
 def _list_element_path(scope: Scope | None, item: int | Region, containers: frozenset[str]) -> str:

@@ -164,7 +164,7 @@ class _Partition:
                     loose += [item] if item not in kernels_in_blocks else []
                 elif id(item) in ids_in_blocks:
                     continue
-                elif self._is_model_fusion(item):
+                elif not self.structure.is_of_parallel_calls(item) and self._is_model_fusion(item):
                     self.builder.fused_kernels.add(list(item.kernels()))
                     parts.append(self.builder.module_fusion(item, list(item.kernels())))
                 elif (

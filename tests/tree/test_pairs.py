@@ -442,3 +442,72 @@ def test_a_call_of_lines_is_a_layer_and_a_line_is_called_after_its_module(apart:
         ("layer", "last"),
         ("kernel", "mean"),
     ]
+
+
+SUBLAYERS_IN_TURNS = f"""
+{START}
+class Residue(nn.Module):
+    def forward(self, x, residual):
+        return x + residual
+
+class FeedForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ff = mlp()
+
+    def forward(self, x):
+        return self.ff(x)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.ModuleList([nn.LayerNorm(16), kind(), Residue()])
+            for _ in range(2)
+            for kind in (Attention, FeedForward)
+        )
+
+    def forward(self, x):
+        for norm, block, residue in self.layers:
+            x = residue(block(norm(x)), x)
+        return x
+{END}
+"""
+
+
+def test_sublayers_that_take_turns_in_a_list_are_one_layer_together(apart: Apart) -> None:
+    _, root = apart(SUBLAYERS_IN_TURNS)
+    assert [part.level for part in root.children] == ["layer"] * 2
+    stems = [part.stem for part in root.children[1].children]
+    assert stems == ["layer_norm", "attention", "add", "layer_norm", "feed_forward", "add"]
+
+
+HEADS = """
+class Tracks(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear, self.scale = nn.Linear(16, width), nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return F.softplus(self.linear(x)) * F.softplus(self.scale)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+        self.heads = nn.ModuleDict(
+            {"mouse": nn.ModuleDict({"coarse": Tracks(2), "fine": Tracks(4), "all": Tracks(8)})}
+        )
+
+    def forward(self, x):
+        x = self.body(x)
+        return {n: head(x) for heads in self.heads.values() for n, head in heads.items()}
+
+def get_inputs(): return [torch.randn(2, 8)]
+def get_init_inputs(): return []
+"""
+
+
+def test_heads_side_by_side_in_a_dictionary_are_no_fusion_together(apart: Apart) -> None:
+    _, root = apart(HEADS)
+    assert [part.stem for part in root.children] == ["body", *["tracks"] * 3]
