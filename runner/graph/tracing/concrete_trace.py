@@ -143,15 +143,18 @@ def restore_attributes(model: torch.nn.Module) -> Iterator[None]:
     the attribute would change; and a grid that a module keeps from its first call would be on
     another device than its next call.
     """
-    saved = [(module, dict(vars(module)), dict(module._buffers)) for module in model.modules()]
+    saved = [(module, dict(vars(module))) for module in model.modules()]
+    # A scripted module keeps its buffers in no dict, and registers no others.
+    buffers = [(b, dict(b)) for module, _ in saved if type(b := module._buffers) is dict]
     try:
         yield
     finally:
-        for module, attributes, buffers in saved:
+        for module, attributes in saved:
             vars(module).clear()
             vars(module).update(attributes)
-            module._buffers.clear()
-            module._buffers.update(buffers)
+        for now, before in buffers:
+            now.clear()
+            now.update(before)
 
 
 class _ReadRecorder(TorchFunctionMode):
