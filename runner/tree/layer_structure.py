@@ -13,6 +13,7 @@ from runner.tree.fusions import (
     KernelFlow,
     count_parts,
     fits_fusion,
+    is_join,
     is_residual,
 )
 from runner.tree.module_regions import (
@@ -163,6 +164,7 @@ class LayerStructure:
         return (
             is_list_element(region)
             and len(calls) > 1
+            and not any(is_join(self.flow, k) for k in region.items if isinstance(k, int))
             and not any(_feeds(self.flow, a, b) for a, b in combinations(calls, 2))
         )
 

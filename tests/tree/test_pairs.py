@@ -511,3 +511,36 @@ def get_init_inputs(): return []
 def test_heads_side_by_side_in_a_dictionary_are_no_fusion_together(apart: Apart) -> None:
     _, root = apart(HEADS)
     assert [part.stem for part in root.children] == ["body", *["tracks"] * 3]
+
+
+BRANCHES = """
+class Branch(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(8, 8, size, padding=size // 2), nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        return self.norm(self.conv(x))
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.layers = nn.ModuleList(
+            nn.ModuleList([Branch(3), Branch(1)]) for _ in range(3)
+        )
+
+    def forward(self, x):
+        x = self.first(x)
+        for conv, skip in self.layers:
+            x = F.relu(conv(x) + skip(x))
+        return x.mean((2, 3))
+
+def get_inputs(): return [torch.randn(1, 3, 16, 16)]
+def get_init_inputs(): return []
+"""
+
+
+def test_two_branches_that_are_added_in_an_element_are_one_layer(apart: Apart) -> None:
+    _, root = apart(BRANCHES)
+    assert [part.level for part in root.children].count("layer") == 3
