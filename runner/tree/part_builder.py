@@ -121,11 +121,16 @@ class PartBuilder:
         return stem
 
     def item_stems(self, region: Region) -> list[str]:
-        """Return the operation of each kernel directly in a region, and each inner call's class."""
-        return [
-            self.kernels[item].operation if isinstance(item, int) else self.class_stem(item)
-            for item in region.items
-        ]
+        """Return each kernel's operation, and the class of each inner call of an author's class."""
+        stems: list[str] = []
+        for item in region.items:
+            if isinstance(item, int):
+                stems.append(self.kernels[item].operation)
+            elif item.scope is None or item.scope.builtin:
+                stems += self.item_stems(item)
+            else:
+                stems.append(self.class_stem(item))
+        return stems
 
     def fusion_part(self, fusion: Fusion) -> Part:
         """Return a fusion as a part."""

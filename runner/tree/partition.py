@@ -336,9 +336,9 @@ class _Partition:
         kernels = sorted(region.kernels())
         if self._is_line(block) and self.builder.may_be_fusion(kernels):
             self.builder.fused_kernels.add(kernels)
-            words = self.builder.item_stems(region)
+            stem = fusion_stem(self.builder.item_stems(region), "")
             reason = f"operations that the program runs {block.count} times in a row"
-            return self.builder.fusion_part(Fusion(tuple(kernels), reason, "_".join(words)))
+            return self.builder.fusion_part(Fusion(tuple(kernels), reason, stem))
         children = self._layer_contents(region)
         inside = {i for child in children for i in child.operations}
         operations = tuple(sorted(inside | self.builder.views_between(inside, region.kernels())))
